@@ -1,0 +1,75 @@
+package bundle
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// CheckPath says why p cannot be the path of a file in a bundle, or nil. A path
+// is relative, separated by slashes, plain (no empty, "." or ".." element), and
+// means the same file on every system that a run may be laid out on: valid
+// UTF-8, no control or direction character, no backslash or colon, no element
+// that ends in a dot or a blank. It applies no limit; [New] does.
+func CheckPath(p string) error {
+	switch {
+	case p == "":
+		return fmt.Errorf("%w: it is empty", ErrPath)
+	case !utf8.ValidString(p):
+		return fmt.Errorf("%w: %q is not UTF-8", ErrPath, p)
+	case !fs.ValidPath(p) || p == ".":
+		return fmt.Errorf("%w: %q is not a plain relative path", ErrPath, p)
+	}
+	for _, r := range p {
+		if r == '\\' || r == ':' || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return fmt.Errorf("%w: %q holds %+q", ErrPath, p, r)
+		}
+	}
+	for elem := range strings.SplitSeq(p, "/") {
+		if last := elem[len(elem)-1]; last == '.' || last == ' ' || elem[0] == ' ' {
+			return fmt.Errorf("%w: %q begins with a blank, or ends with a blank or a dot", ErrPath, elem)
+		}
+	}
+	return nil
+}
+
+// Ignored reports whether a folder entry of this name is neither staged nor
+// pinned: what version control, the interpreter or a desktop leaves beside a
+// skill. Such an entry is invisible to the script, so it needs no pin.
+func Ignored(name string) bool {
+	return name == ".git" || name == "__pycache__" || name == ".DS_Store"
+}
+
+// fold maps the names that some file system takes for one name to one name.
+func fold(p string) string {
+	return norm.NFC.String(cases.Fold().String(norm.NFC.String(p)))
+}
+
+// checkTwins refuses two files, or a file and a folder, whose names some file
+// system takes for one. The paths are distinct and sorted.
+func checkTwins(files []File) error {
+	seen := make(map[string]string, 2*len(files)) // folded prefix => the prefix itself, with "/" behind a folder's
+	for _, f := range files {
+		for p, folder := f.Path, false; p != "."; p, folder = path.Dir(p), true {
+			name := p
+			if folder {
+				name += "/"
+			}
+			was, ok := seen[fold(p)]
+			if ok && was == name {
+				break // a folder that was walked before, and all above it
+			}
+			if ok {
+				return fmt.Errorf("%w: %q and %q", ErrTwins, was, name)
+			}
+			seen[fold(p)] = name
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/grant"
+)
+
+// Config holds what the gates look at. Every field is required.
+type Config struct {
+	Hosts    Hosts
+	Policies Policies
+	Contents Contents
+	Declarer Declarer
+	Schemas  Schemas
+	Grants   grant.Finder
+	Log      *audit.Log
+}
+
+// A Gate takes calls through the gates. It is safe for concurrent use.
+type Gate struct{ c Config }
+
+// New returns a Gate over c. It panics when a field is nil: a gate that has
+// nothing to look at is a mistake in the program.
+func New(c Config) *Gate {
+	if c.Hosts == nil || c.Policies == nil || c.Contents == nil || c.Declarer == nil || c.Schemas == nil || c.Grants == nil || c.Log == nil {
+		panic("gate: New with a nil field in Config")
+	}
+	return &Gate{c}
+}
+
+// A Standing says how strong the executor that will run the script is. The
+// runner knows; the zero Standing meets no grant.
+type Standing struct {
+	Executor string     // its name, for the log
+	Tier     grant.Tier // the tier it stands at
+	Claimed  bool       // nobody proved the tier; see [Host.TrustClaimed]
+}
+
+// Policy returns what holds for tenant, with the limits that are in force.
+func (g *Gate) Policy(ctx context.Context, tenant string) (Policy, error) {
+	p, err := g.c.Policies.Policy(ctx, tenant)
+	return p.orDefaults(), err
+}

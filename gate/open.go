@@ -1,0 +1,58 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// open proves that the host's switch and the tenant's are on. It carries what
+// holds for this call.
+type open struct {
+	tenant string
+	host   Host
+	policy Policy
+}
+
+// open is the gate "switch" (R8).
+func (g *Gate) open(ctx context.Context, tenant string) (open, error) {
+	host, policy, err := g.rules(ctx, tenant)
+	if err != nil {
+		return open{}, err
+	}
+	if err := switches(tenant, host, policy); err != nil {
+		return open{}, err
+	}
+	return open{tenant, host, policy}, nil
+}
+
+// rules reads what holds for the host and for the tenant.
+func (g *Gate) rules(ctx context.Context, tenant string) (Host, Policy, error) {
+	host, err := g.c.Hosts.Host(ctx)
+	if err != nil {
+		return Host{}, Policy{}, fmt.Errorf("gate: reading the host's settings: %w", err)
+	}
+	policy, err := g.c.Policies.Policy(ctx, tenant)
+	if err != nil {
+		return Host{}, Policy{}, fmt.Errorf("gate: reading the tenant's policy: %w", err)
+	}
+	host.Content = host.Content.OrDefaults()
+	return host, policy.orDefaults(), nil
+}
+
+func switches(tenant string, host Host, policy Policy) error {
+	deny := func(remedy string, err error) error { return &Denial{Gate: SwitchGate, Err: err, Remedy: remedy} }
+	if err := CheckTenant(tenant); err != nil {
+		return deny("name a tenant", err)
+	}
+	if !host.Enabled {
+		return deny("switch the host on", errors.New("scripts are off on this host"))
+	}
+	if !policy.Enabled {
+		return deny("switch the tenant on", fmt.Errorf("scripts are off for tenant %q", tenant))
+	}
+	if err := policy.Validate(); err != nil {
+		return deny("set the policy again", err)
+	}
+	return nil
+}

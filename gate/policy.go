@@ -1,0 +1,254 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/grant"
+)
+
+// An Interpreter is what runs the scripts of one extension.
+type Interpreter struct {
+	Path   string        // an absolute path on this host; empty for a runtime's name
+	Name   string        // a runtime's name for an executor elsewhere, such as "python-3.12"; empty for a path
+	Digest bundle.Digest // of the file at Path, as it was probed; zero for a runtime's name
+}
+
+// A Host is what holds for every tenant. The zero Host is off and has no
+// interpreter: nothing runs.
+type Host struct {
+	Enabled bool // the host's switch
+
+	// Interpreters is the allow-list: a file extension without the dot, such as
+	// "py", to what runs it. Empty: nothing runs.
+	Interpreters map[string]Interpreter
+
+	// TrustClaimed takes the tier that an executor claims without a proof for its
+	// tier. Without it such an executor is of the lowest.
+	TrustClaimed bool
+
+	// Content bounds the files of a skill. Zero fields mean the defaults of
+	// [bundle.Limits].
+	Content bundle.Limits
+}
+
+// Limits of a run when a [Policy] leaves them zero, and the most it may set.
+const (
+	DefaultMaxArguments    = 64 << 10
+	DefaultMaxOutput       = 256 << 10
+	DefaultMaxInputs       = 32 << 20
+	DefaultMaxOutputs      = 32 << 20
+	DefaultMaxOutputFiles  = 256
+	DefaultTimeout         = 30 * time.Second
+	DefaultMemory          = 256 << 20
+	DefaultProcesses       = 64
+	CeilingMaxArguments    = 8 << 20
+	CeilingMaxOutput       = 64 << 20
+	CeilingTimeout         = 24 * time.Hour
+	CeilingEnvironment     = 64       // variables
+	CeilingEnvironmentText = 4 << 10  // bytes of one value
+	ceilingSize            = 64 << 30 // of every other size: above it is a slip of the pen
+)
+
+// A Policy is what holds for one tenant: its switch, below the host's, and its
+// limits. The zero Policy is off. It can only narrow what the host allows.
+type Policy struct {
+	Enabled bool `json:"enabled"`
+
+	// Interpreters are the extensions of the host's allow-list that the tenant may
+	// use. Empty: none. What the host does not list stays closed.
+	Interpreters []string `json:"interpreters"`
+
+	MinTier        grant.Tier    `json:"minTier,omitempty"`        // the least tier, beside the grant's; empty: the grant's alone
+	MaxArguments   int           `json:"maxArguments,omitempty"`   // bytes of a call's arguments; zero means 64 KiB, at most 8 MiB
+	MaxOutput      int           `json:"maxOutput,omitempty"`      // bytes of each output stream; zero means 256 KiB, at most 64 MiB
+	MaxInputs      int64         `json:"maxInputs,omitempty"`      // bytes of all input files; zero means 32 MiB
+	MaxOutputs     int64         `json:"maxOutputs,omitempty"`     // bytes of all output files; zero means 32 MiB
+	MaxOutputFiles int           `json:"maxOutputFiles,omitempty"` // number of output files; zero means 256
+	Timeout        time.Duration `json:"-"`                        // of a run; zero means 30 s, at most 24 h
+	Memory         int64         `json:"memory,omitempty"`         // bytes of a run, where the executor can hold it; zero means 256 MiB
+	Processes      int           `json:"processes,omitempty"`      // processes and threads of a run, where the executor can hold it; zero means 64
+
+	// KeepArguments keeps the text of each call's arguments in its record. Without
+	// it the record has their digest and size alone.
+	KeepArguments bool `json:"keepArguments,omitempty"`
+
+	// Environment is added to the fixed set that a script sees. See [CheckEnvironment].
+	Environment map[string]string `json:"environment,omitempty"`
+}
+
+// ErrPolicy is wrapped by the error for a policy that cannot hold.
+var ErrPolicy = errors.New("gate: bad policy")
+
+// Validate says what in p cannot hold, or nil.
+func (p Policy) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrPolicy}, args...)...))
+	}
+	for _, ext := range p.Interpreters {
+		if err := CheckExtension(ext); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if p.MinTier != "" && !p.MinTier.Valid() {
+		bad("%q is not a tier; the tiers are %v", p.MinTier, grant.Tiers())
+	}
+	for _, l := range []struct {
+		name string
+		n    int64
+		most int64
+	}{
+		{"arguments", int64(p.MaxArguments), CeilingMaxArguments},
+		{"output", int64(p.MaxOutput), CeilingMaxOutput},
+		{"timeout", int64(p.Timeout), int64(CeilingTimeout)},
+		{"inputs", p.MaxInputs, ceilingSize},
+		{"outputs", p.MaxOutputs, ceilingSize},
+		{"output files", int64(p.MaxOutputFiles), 1 << 20},
+		{"memory", p.Memory, ceilingSize},
+		{"processes", int64(p.Processes), 1 << 20},
+	} {
+		if l.n < 0 || l.n > l.most {
+			bad("%s of %d; it may be at most %d, and zero means the default", l.name, l.n, l.most)
+		}
+	}
+	if len(p.Environment) > CeilingEnvironment {
+		bad("%d variables in the environment, at most %d", len(p.Environment), CeilingEnvironment)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Environment)) {
+		if err := CheckEnvironment(name, p.Environment[name]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p Policy) orDefaults() Policy {
+	p.MaxArguments = cmp.Or(p.MaxArguments, DefaultMaxArguments)
+	p.MaxOutput = cmp.Or(p.MaxOutput, DefaultMaxOutput)
+	p.MaxInputs = cmp.Or(p.MaxInputs, DefaultMaxInputs)
+	p.MaxOutputs = cmp.Or(p.MaxOutputs, DefaultMaxOutputs)
+	p.MaxOutputFiles = cmp.Or(p.MaxOutputFiles, DefaultMaxOutputFiles)
+	p.Timeout = cmp.Or(p.Timeout, DefaultTimeout)
+	p.Memory = cmp.Or(p.Memory, DefaultMemory)
+	p.Processes = cmp.Or(p.Processes, DefaultProcesses)
+	return p
+}
+
+var extension = regexp.MustCompile(`^[A-Za-z0-9_+-]{1,32}$`)
+
+// CheckExtension says why ext cannot stand in an allow-list, or nil: 1 to 32
+// letters, digits, "_", "+" or "-", without a dot.
+func CheckExtension(ext string) error {
+	if !extension.MatchString(ext) {
+		return fmt.Errorf("%w: %q is not a file extension; write it without the dot, such as py", ErrPolicy, ext)
+	}
+	return nil
+}
+
+// CheckTenant says why name cannot be that of a tenant, or nil: see
+// [grant.CheckName], and it must not begin with "@".
+func CheckTenant(name string) error {
+	if strings.HasPrefix(name, "@") {
+		return fmt.Errorf("%w: a tenant's name cannot begin with @", grant.ErrRef)
+	}
+	return grant.CheckName("tenant", name)
+}
+
+var variable = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`)
+
+// forbidden are variables with which whoever sets them runs code in a script's
+// interpreter, changes what it loads, or sends its traffic elsewhere.
+var forbidden = strings.Fields(`LD_* DYLD_* GLIBC_TUNABLES GCONV_PATH LOCPATH NLSPATH HOSTALIASES RES_OPTIONS MALLOC_* TZDIR
+	TERMINFO* PYTHON* NODE_* NPM_CONFIG_* BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND IFS CDPATH BASH_FUNC_* PERL5* PERLLIB
+	RUBY* GEM_* BUNDLE_* JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_* CORECLR_* COMPLUS_* PHPRC PHP_INI_SCAN_DIR
+	LUA_INIT* TCLLIBPATH R_* OPENSSL_CONF SSL_CERT_* GIT_* LESSOPEN PAGER EDITOR *_PROXY
+	PATH HOME TMPDIR LANG TZ`)
+
+// CheckEnvironment says why a policy cannot set the variable name to value, or
+// nil. A name is upper case (A–Z, 0–9, _), at most 64 bytes; a value is at most
+// 4 KiB without NUL. Names by which a loader or an interpreter is steered, and
+// those of the fixed set, are refused even so.
+func CheckEnvironment(name, value string) error {
+	if !variable.MatchString(name) {
+		return fmt.Errorf("%w: variable %q; a name has 1 to 64 of A-Z, 0-9 and _", ErrPolicy, name)
+	}
+	for _, f := range forbidden {
+		if ok, _ := path.Match(f, name); ok {
+			return fmt.Errorf("%w: variable %s steers a loader or an interpreter, or is fixed (%s)", ErrPolicy, name, f)
+		}
+	}
+	if len(value) > CeilingEnvironmentText || strings.ContainsRune(value, 0) {
+		return fmt.Errorf("%w: the value of %s has %d bytes or holds NUL; at most %d bytes", ErrPolicy, name, len(value), CeilingEnvironmentText)
+	}
+	return nil
+}
+
+// Sources of what the gates look at. Each must be safe for concurrent use. An
+// error of theirs is no refusal: it means that something could not be read, and
+// nothing runs.
+type (
+	// Hosts knows what holds for every tenant.
+	Hosts interface {
+		Host(ctx context.Context) (Host, error)
+	}
+
+	// Policies knows what holds for a tenant: the zero Policy for one that it does
+	// not know.
+	Policies interface {
+		Policy(ctx context.Context, tenant string) (Policy, error)
+	}
+
+	// Contents is where the bytes of skills come from.
+	Contents interface {
+		// Find looks the script up in the set of those known, by exact bytes. It
+		// joins no paths and follows no links. Where there is none, the error wraps
+		// ErrUnknown.
+		Find(ctx context.Context, tenant, skill, script string) (Origin, error)
+
+		// Read reads every file of the skill once. An error that wraps
+		// bundle.ErrContent or ErrUnknown is a refusal.
+		Read(ctx context.Context, tenant, skill string, limits bundle.Limits) (bundle.Bundle, error)
+	}
+
+	// Declarer tells how a script takes its arguments, from the bundle and nothing
+	// else. An error that wraps bundle.ErrContent is a refusal.
+	Declarer interface {
+		Declare(b bundle.Bundle, script string) (Declaration, error)
+	}
+
+	// Schemas checks arguments.
+	Schemas interface {
+		// Check decodes value strictly, checks it against schema (empty: no schema),
+		// and returns it re-encoded, with every number as it was written. Every error
+		// but that of ctx is a refusal.
+		Check(ctx context.Context, schema, value []byte) ([]byte, error)
+	}
+)
+
+// Static is a [Hosts] that never changes.
+type Static Host
+
+// Host returns s.
+func (s Static) Host(context.Context) (Host, error) { return Host(s), nil }
+
+// ErrUnknown is wrapped by the error for a skill or a script that is not known.
+var ErrUnknown = errors.New("gate: not known")
+
+// An Origin says where a script lives.
+type Origin int8
+
+// The origins. The zero Origin is none.
+const (
+	FileScript   Origin = iota + 1 // in a skill's folder, named by its exact path
+	StoredScript                   // kept in the store, named by a plain file name
+)
