@@ -22,11 +22,11 @@ const (
 
 // Limits bound a bundle. A zero field means its default; a negative one is an error.
 type Limits struct {
-	FileBytes  int64 // size of one file, in bytes; zero means 8 MiB
-	TotalBytes int64 // sum of all files, in bytes; zero means 32 MiB
-	Files      int   // number of files; zero means 2,048
-	Depth      int   // elements of a path; zero means 16
-	PathBytes  int   // length of a path, in bytes; zero means 512
+	FileBytes  int64 `json:"fileBytes,omitempty"`  // size of one file, in bytes; zero means 8 MiB
+	TotalBytes int64 `json:"totalBytes,omitempty"` // sum of all files, in bytes; zero means 32 MiB
+	Files      int   `json:"files,omitempty"`      // number of files; zero means 2,048
+	Depth      int   `json:"depth,omitempty"`      // elements of a path; zero means 16
+	PathBytes  int   `json:"pathBytes,omitempty"`  // length of a path, in bytes; zero means 512
 }
 
 // OrDefaults returns l with its zero fields at their defaults.

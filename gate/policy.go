@@ -1,11 +1,14 @@
 package gate
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -18,27 +21,27 @@ import (
 
 // An Interpreter is what runs the scripts of one extension.
 type Interpreter struct {
-	Path   string        // an absolute path on this host; empty for a runtime's name
-	Name   string        // a runtime's name for an executor elsewhere, such as "python-3.12"; empty for a path
-	Digest bundle.Digest // of the file at Path, as it was probed; zero for a runtime's name
+	Path   string        `json:"path,omitempty"`  // an absolute path on this host; empty for a runtime's name
+	Name   string        `json:"name,omitempty"`  // a runtime's name for an executor elsewhere, such as "python-3.12"; empty for a path
+	Digest bundle.Digest `json:"digest,omitzero"` // of the file at Path, as it was probed; zero for a runtime's name
 }
 
 // A Host is what holds for every tenant. The zero Host is off and has no
 // interpreter: nothing runs.
 type Host struct {
-	Enabled bool // the host's switch
+	Enabled bool `json:"enabled"` // the host's switch
 
 	// Interpreters is the allow-list: a file extension without the dot, such as
 	// "py", to what runs it. Empty: nothing runs.
-	Interpreters map[string]Interpreter
+	Interpreters map[string]Interpreter `json:"interpreters"`
 
 	// TrustClaimed takes the tier that an executor claims without a proof for its
 	// tier. Without it such an executor is of the lowest.
-	TrustClaimed bool
+	TrustClaimed bool `json:"trustClaimed,omitempty"`
 
 	// Content bounds the files of a skill. Zero fields mean the defaults of
 	// [bundle.Limits].
-	Content bundle.Limits
+	Content bundle.Limits `json:"content,omitzero"`
 }
 
 // Limits of a run when a [Policy] leaves them zero, and the most it may set.
@@ -74,7 +77,7 @@ type Policy struct {
 	MaxInputs      int64         `json:"maxInputs,omitempty"`      // bytes of all input files; zero means 32 MiB
 	MaxOutputs     int64         `json:"maxOutputs,omitempty"`     // bytes of all output files; zero means 32 MiB
 	MaxOutputFiles int           `json:"maxOutputFiles,omitempty"` // number of output files; zero means 256
-	Timeout        time.Duration `json:"-"`                        // of a run; zero means 30 s, at most 24 h
+	Timeout        time.Duration `json:"-"`                        // of a run; zero means 30 s, at most 24 h; in JSON timeoutSeconds
 	Memory         int64         `json:"memory,omitempty"`         // bytes of a run, where the executor can hold it; zero means 256 MiB
 	Processes      int           `json:"processes,omitempty"`      // processes and threads of a run, where the executor can hold it; zero means 64
 
@@ -84,6 +87,34 @@ type Policy struct {
 
 	// Environment is added to the fixed set that a script sees. See [CheckEnvironment].
 	Environment map[string]string `json:"environment,omitempty"`
+}
+
+type policyJSON struct {
+	plainPolicy
+	TimeoutSeconds float64 `json:"timeoutSeconds,omitempty"`
+}
+
+type plainPolicy Policy
+
+// MarshalJSON writes p with the timeout in seconds.
+func (p Policy) MarshalJSON() ([]byte, error) {
+	if p.Interpreters == nil {
+		p.Interpreters = []string{}
+	}
+	return json.Marshal(policyJSON{plainPolicy(p), p.Timeout.Seconds()})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and no other members.
+func (p *Policy) UnmarshalJSON(b []byte) error {
+	var in policyJSON
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		return err
+	}
+	*p = Policy(in.plainPolicy)
+	p.Timeout = time.Duration(math.Round(in.TimeoutSeconds*1e6)) * time.Microsecond
+	return nil
 }
 
 // ErrPolicy is wrapped by the error for a policy that cannot hold.

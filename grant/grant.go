@@ -16,10 +16,10 @@ import (
 // A Ref names what a grant is for. Exactly one of Script and AllScripts is set:
 // a blank Script alone is a mistake, never "everything".
 type Ref struct {
-	Tenant     string
-	Skill      string // the name in the skill's frontmatter, exact bytes
-	Script     string // exact path of a file script, or name of a stored one
-	AllScripts bool
+	Tenant     string `json:"tenant"`
+	Skill      string `json:"skill"`            // the name in the skill's frontmatter, exact bytes
+	Script     string `json:"script,omitempty"` // exact path of a file script, or name of a stored one
+	AllScripts bool   `json:"allScripts,omitempty"`
 }
 
 // String returns "skill script", or "skill (all scripts)".
@@ -107,17 +107,17 @@ func (t Tier) Meets(want Tier) bool {
 // A Grant lets a tenant run what Ref names while its content has the digest
 // Pin. The zero Grant permits nothing.
 type Grant struct {
-	ID        string // UUIDv7
-	Ref       Ref
-	Pin       bundle.Digest
-	Reason    string // why, in the operator's words
-	Source    string // where the content came from, for information: it decides nothing
-	GrantedBy string
-	Granted   time.Time
-	Expires   time.Time // zero: does not expire
-	Revoked   time.Time // zero: not revoked
-	RevokedBy string
-	MinTier   Tier // the least tier that may run it; required
+	ID        string        `json:"id"` // UUIDv7
+	Ref       Ref           `json:"ref"`
+	Pin       bundle.Digest `json:"pin"`
+	Reason    string        `json:"reason,omitempty"` // why, in the operator's words
+	Source    string        `json:"source,omitempty"` // where the content came from, for information: it decides nothing
+	GrantedBy string        `json:"grantedBy"`
+	Granted   time.Time     `json:"granted"`
+	Expires   time.Time     `json:"expires,omitzero"` // zero: does not expire
+	Revoked   time.Time     `json:"revoked,omitzero"` // zero: not revoked
+	RevokedBy string        `json:"revokedBy,omitempty"`
+	MinTier   Tier          `json:"minTier"` // the least tier that may run it; required
 }
 
 // Validate says why g cannot be a grant, or nil.

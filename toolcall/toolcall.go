@@ -2,6 +2,7 @@ package toolcall
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -27,8 +28,8 @@ type Record struct {
 	Arguments       string        `json:"arguments,omitempty"` // only when the policy keeps them
 	Admitted        time.Time     `json:"admitted"`
 	Ended           time.Time     `json:"ended"`
-	Waited          time.Duration `json:"-"` // for a slot
-	Duration        time.Duration `json:"-"` // of the executor's call, by the host's clock
+	Waited          time.Duration `json:"-"` // for a slot; in JSON waitedSeconds
+	Duration        time.Duration `json:"-"` // in JSON durationSeconds: of the executor's call, by the host's clock
 	Ending          string        `json:"ending"`
 	ExitCode        *int          `json:"exitCode"` // nil where there is none
 	Signal          *int          `json:"signal"`   // nil where there is none
@@ -40,6 +41,17 @@ type Record struct {
 	Truncated       bool          `json:"truncated"`
 	Notes           []string      `json:"notes,omitempty"`
 	AdmissionIndex  uint64        `json:"admissionIndex"` // of the admission in the log
+}
+
+type plainRecord Record
+
+// MarshalJSON writes r with its durations in seconds.
+func (r Record) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		plainRecord
+		WaitedSeconds   float64 `json:"waitedSeconds"`
+		DurationSeconds float64 `json:"durationSeconds"`
+	}{plainRecord(r), r.Waited.Seconds(), r.Duration.Seconds()})
 }
 
 // A Filter chooses records to list. The zero Filter chooses the newest.

@@ -1,0 +1,30 @@
+// Package store is the union of what stores keep. A store is one room below it:
+// memstore for tests and embedders who keep nothing, sqlite for one host. Every
+// store passes store/storetest.
+package store
+
+import (
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+// A Store keeps everything of one installation. It is safe for concurrent use.
+//
+// Every method that takes an [audit.Pending] makes its change and keeps the
+// sealed leaf in one transaction, durable before it returns, or does neither; a
+// Pending that cannot be sealed makes no change. Every method that takes a
+// tenant sees that tenant's rows alone.
+type Store interface {
+	audit.Sink
+	admin.Settings
+	grant.Book
+	gate.Hosts    // Host of HostAt
+	gate.Policies // Policy of PolicyAt
+	toolcall.Store
+
+	// Close ends the store. Calls that are under way finish or fail.
+	Close() error
+}
