@@ -167,10 +167,13 @@ type Finder interface {
 	Grant(ctx context.Context, ref Ref) (Grant, error)
 }
 
+// DefaultLimit is how many grants a [Filter] without a limit chooses at most.
+const DefaultLimit = 1000
+
 // A Filter chooses grants to list. The zero Filter chooses all.
 type Filter struct {
 	Skill string // empty: any
-	Limit int    // at most so many, the newest first; zero means 1,000
+	Limit int    // at most so many, the newest first; zero means 1,000, a negative one is an error
 }
 
 // A Book keeps grants and the contents that they pin.
@@ -180,6 +183,7 @@ type Book interface {
 	// AddGrant keeps g and content, whose digest g pins, and seals entry, all or
 	// nothing. After is the id of the newest grant of g.Ref that the caller saw,
 	// empty for none: where another one is the newest, it fails with ErrConflict.
+	// The entry must be of the history of g's tenant, as for RevokeGrant.
 	AddGrant(ctx context.Context, g Grant, content bundle.Bundle, after string, entry audit.Pending) error
 
 	// RevokeGrant marks the tenant's grant id as revoked and seals entry, all or

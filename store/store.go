@@ -15,7 +15,10 @@ import (
 //
 // Every method that takes an [audit.Pending] makes its change and keeps the
 // sealed leaf in one transaction, durable before it returns, or does neither; a
-// Pending that cannot be sealed makes no change. Every method that takes a
+// Pending that cannot be sealed makes no change. The entry belongs to the history
+// of the tenant whose row changes (gate.HostTenant for the host's settings): with
+// any other the change fails with audit.ErrEntry. Times come back in UTC, cut to
+// the microsecond. Every method that takes a
 // tenant sees that tenant's rows alone.
 type Store interface {
 	audit.Sink

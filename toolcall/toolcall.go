@@ -54,19 +54,26 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	}{plainRecord(r), r.Waited.Seconds(), r.Duration.Seconds()})
 }
 
+// DefaultLimit is how many records a [Filter] without a limit chooses at most.
+const DefaultLimit = 100
+
 // A Filter chooses records to list. The zero Filter chooses the newest.
 type Filter struct {
 	Skill  string // empty: any
 	Before string // only calls with a smaller id, that is, older ones; empty: from the newest on
-	Limit  int    // at most so many; zero means 100
+	Limit  int    // at most so many; zero means 100, a negative one is an error
 }
 
-// ErrNotFound is wrapped by the error for a call that the tenant has no record of.
-var ErrNotFound = errors.New("toolcall: not found")
+// Errors of a Store.
+var (
+	ErrNotFound = errors.New("toolcall: not found")        // the tenant has no record of the call
+	ErrExists   = errors.New("toolcall: already recorded") // the tenant has a record of the call
+)
 
 // A Store keeps records. It must be safe for concurrent use.
 type Store interface {
-	// AddCall keeps r and seals its ending, all or nothing. A record is written once.
+	// AddCall keeps r and seals its ending, all or nothing. A record is written
+	// once: a second one of the tenant with the same id fails with ErrExists.
 	AddCall(ctx context.Context, r Record, ending audit.Pending) error
 
 	// Call returns the tenant's record id, or ErrNotFound.

@@ -1,0 +1,29 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of a store. Those of a single room (grant.ErrNotFound, grant.ErrConflict,
+// toolcall.ErrNotFound, toolcall.ErrExists, audit.ErrEntry) stand beside these.
+var (
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("store: closed")
+
+	// ErrUnusable is wrapped by the error of opening a store that cannot be used as
+	// it is, and of reading one that was damaged. An operator must act; the text
+	// says how. Nothing was changed.
+	ErrUnusable = errors.New("store: it cannot be used")
+
+	// ErrCorrupt: what is kept is not what was written. It wraps ErrUnusable.
+	ErrCorrupt = fmt.Errorf("%w: it is damaged", ErrUnusable)
+
+	// ErrNewer: it was written by a newer version of this program. It wraps ErrUnusable.
+	ErrNewer = fmt.Errorf("%w: it is of a newer version", ErrUnusable)
+
+	// ErrPoisoned: writing failed in a way after which nothing that is written can
+	// be relied on (a full disk, an I/O error). The store takes no more changes
+	// until it is opened again; reads go on.
+	ErrPoisoned = errors.New("store: it takes no more changes until it is opened again")
+)

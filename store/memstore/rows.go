@@ -1,0 +1,173 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/store/internal/keep"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+// Grant implements [grant.Finder].
+func (s *Store) Grant(ctx context.Context, ref grant.Ref) (g grant.Grant, err error) {
+	err = s.read(ctx, ref.Tenant, func(t *tenant) error {
+		i, ok := t.newest[ref]
+		if !ok {
+			return fmt.Errorf("%w: for %s", grant.ErrNotFound, ref)
+		}
+		g = t.grants[i]
+		return nil
+	})
+	return g, err
+}
+
+// AddGrant implements [grant.Book].
+func (s *Store) AddGrant(ctx context.Context, g grant.Grant, content bundle.Bundle, after string, entry audit.Pending) error {
+	g, err := keep.Grant(g, content, entry)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, entry, func(t *tenant) error {
+		newest := ""
+		if i, ok := t.newest[g.Ref]; ok {
+			newest = t.grants[i].ID
+		}
+		if newest != after {
+			return fmt.Errorf("%w: the newest grant for %s is another one", grant.ErrConflict, g.Ref)
+		}
+		if _, ok := t.byID[g.ID]; ok {
+			return fmt.Errorf("%w: there is a grant %s", grant.ErrConflict, g.ID)
+		}
+		return nil
+	}, func(t *tenant) {
+		t.byID[g.ID], t.newest[g.Ref] = len(t.grants), len(t.grants)
+		t.grants = append(t.grants, g)
+		s.contents[g.Pin] = content
+	})
+}
+
+// RevokeGrant implements [grant.Book].
+func (s *Store) RevokeGrant(ctx context.Context, name, id string, at time.Time, by string, entry audit.Pending) error {
+	at, err := keep.Revocation(name, at, entry)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, entry, func(t *tenant) error {
+		i, ok := t.byID[id]
+		switch {
+		case !ok:
+			return fmt.Errorf("%w: %s", grant.ErrNotFound, id)
+		case !t.grants[i].Revoked.IsZero():
+			return fmt.Errorf("%w: grant %s was revoked before", grant.ErrConflict, id)
+		}
+		return nil
+	}, func(t *tenant) {
+		g := &t.grants[t.byID[id]]
+		g.Revoked, g.RevokedBy = at, by
+	})
+}
+
+// GrantByID implements [grant.Book].
+func (s *Store) GrantByID(ctx context.Context, name, id string) (g grant.Grant, err error) {
+	err = s.read(ctx, name, func(t *tenant) error {
+		i, ok := t.byID[id]
+		if !ok {
+			return fmt.Errorf("%w: %s", grant.ErrNotFound, id)
+		}
+		g = t.grants[i]
+		return nil
+	})
+	return g, err
+}
+
+// Grants implements [grant.Book].
+func (s *Store) Grants(ctx context.Context, name string, f grant.Filter) (found []grant.Grant, err error) {
+	limit, err := keep.Limit(f.Limit, grant.DefaultLimit)
+	if err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, name, func(t *tenant) error {
+		for _, g := range slices.Backward(t.grants) {
+			if len(found) == limit {
+				break
+			}
+			if f.Skill == "" || g.Ref.Skill == f.Skill {
+				found = append(found, g)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Content implements [grant.Book].
+func (s *Store) Content(ctx context.Context, name string, digest bundle.Digest) (b bundle.Bundle, err error) {
+	err = s.read(ctx, name, func(t *tenant) error {
+		if !slices.ContainsFunc(t.grants, func(g grant.Grant) bool { return g.Pin == digest }) {
+			return fmt.Errorf("%w: no grant pins %s", grant.ErrNotFound, digest)
+		}
+		b = s.contents[digest] // a Bundle never changes, so it can be shared
+		return nil
+	})
+	return b, err
+}
+
+// AddCall implements [toolcall.Store].
+func (s *Store) AddCall(ctx context.Context, r toolcall.Record, ending audit.Pending) error {
+	r, err := keep.Call(r, ending)
+	if err != nil {
+		return err
+	}
+	return s.change(ctx, ending, func(t *tenant) error {
+		if _, ok := t.calls[r.ID]; ok {
+			return fmt.Errorf("%w: %s", toolcall.ErrExists, r.ID)
+		}
+		return nil
+	}, func(t *tenant) {
+		at, _ := slices.BinarySearch(t.callIDs, r.ID)
+		t.callIDs = slices.Insert(t.callIDs, at, r.ID)
+		t.calls[r.ID] = r
+	})
+}
+
+// Call implements [toolcall.Store].
+func (s *Store) Call(ctx context.Context, name, id string) (r toolcall.Record, err error) {
+	err = s.read(ctx, name, func(t *tenant) error {
+		kept, ok := t.calls[id]
+		if !ok {
+			return fmt.Errorf("%w: %s", toolcall.ErrNotFound, id)
+		}
+		r = keep.CopyCall(kept)
+		return nil
+	})
+	return r, err
+}
+
+// Calls implements [toolcall.Store].
+func (s *Store) Calls(ctx context.Context, name string, f toolcall.Filter) (found []toolcall.Record, err error) {
+	limit, err := keep.Limit(f.Limit, toolcall.DefaultLimit)
+	if err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, name, func(t *tenant) error {
+		end := len(t.callIDs)
+		if f.Before != "" {
+			end, _ = slices.BinarySearch(t.callIDs, f.Before)
+		}
+		for _, id := range slices.Backward(t.callIDs[:end]) {
+			if len(found) == limit {
+				break
+			}
+			if r := t.calls[id]; f.Skill == "" || r.Skill == f.Skill {
+				found = append(found, keep.CopyCall(r))
+			}
+		}
+		return nil
+	})
+	return found, err
+}
