@@ -1,0 +1,339 @@
+package strictjson
+
+import (
+	"bytes"
+	"cmp"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Limits when [Limits] leaves them zero. No double needs an exponent beyond 324
+// and no real argument more than 64 levels; a literal such as 1e999999999 costs
+// whoever computes with it gigabytes.
+const (
+	DefaultDepth       = 64
+	DefaultTokens      = 1 << 18
+	DefaultNumberBytes = 512
+	DefaultExponent    = 1000
+)
+
+// Limits bound a JSON value. A zero field means its default.
+type Limits struct {
+	Depth       int // nested objects and lists; zero means 64
+	Tokens      int // values and names; zero means 262,144
+	NumberBytes int // length of one number as written; zero means 512
+	Exponent    int // of one number, either sign; zero means 1,000
+}
+
+func (l Limits) orDefaults() Limits {
+	return Limits{
+		Depth:       cmp.Or(l.Depth, DefaultDepth),
+		Tokens:      cmp.Or(l.Tokens, DefaultTokens),
+		NumberBytes: cmp.Or(l.NumberBytes, DefaultNumberBytes),
+		Exponent:    cmp.Or(l.Exponent, DefaultExponent),
+	}
+}
+
+// ErrJSON is wrapped by every error of this package.
+var ErrJSON = errors.New("not strict JSON")
+
+// An Error says what is wrong with a JSON text and where. It never holds more
+// than a short piece of the text.
+type Error struct {
+	Pointer string // JSON Pointer of the value, shortened when long; empty: the whole value
+	Offset  int64  // in bytes from the beginning; -1 where the pointer says it all
+	Text    string // what is wrong
+}
+
+// Error returns the place and what is wrong there.
+func (e *Error) Error() string {
+	switch {
+	case e.Pointer != "":
+		return e.Pointer + ": " + e.Text
+	case e.Offset > 0:
+		return fmt.Sprintf("at byte %d: %s", e.Offset, e.Text)
+	}
+	return e.Text
+}
+
+// Unwrap returns ErrJSON.
+func (e *Error) Unwrap() error { return ErrJSON }
+
+// Canonical reads one value strictly and returns it written in the shortest
+// form: no blanks, strings with no more escapes than they need. The order of
+// members and the text of numbers stay as they are, so this is not RFC 8785.
+// Every error is an *Error.
+func Canonical(value []byte, limits Limits) ([]byte, error) {
+	out, _, err := decode(value, limits, false)
+	return out, err
+}
+
+// Decode is [Canonical] and returns the value too, as map[string]any, []any,
+// string, [encoding/json.Number], bool or nil.
+func Decode(value []byte, limits Limits) (canonical []byte, v any, err error) {
+	return decode(value, limits, true)
+}
+
+// Unmarshal reads one value strictly into the Go value that v points to, within
+// the default limits. Members that the Go type does not have are refused, and
+// names are matched by exact case. A Go type with an UnmarshalJSON method gets
+// bytes that were checked but for unknown names, which it must refuse itself.
+func Unmarshal(b []byte, v any) error {
+	if _, _, err := decode(b, Limits{}, false); err != nil {
+		return err
+	}
+	err := json.Unmarshal(b, v, json.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	sem, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return lexical(err, 0)
+	}
+	e := &Error{Pointer: pointer(sem.JSONPointer), Offset: sem.ByteOffset}
+	switch {
+	case errors.Is(err, json.ErrUnknownName):
+		e.Text = "unknown member; names count by exact case"
+	case sem.Err != nil:
+		e.Text = clip(sem.Err.Error(), 200)
+	case sem.GoType != nil:
+		e.Text = fmt.Sprintf("%s does not fit here (want %s)", kindName(sem.JSONKind), sem.GoType.Kind())
+	default:
+		e.Text = "this value does not fit here"
+	}
+	return e
+}
+
+func decode(value []byte, limits Limits, build bool) ([]byte, any, error) {
+	r := &reader{
+		dec:    jsontext.NewDecoder(bytes.NewReader(value)),
+		limits: limits.orDefaults(), build: build,
+		out: make([]byte, 0, len(value)),
+	}
+	v, err := r.value(0)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch _, err := r.dec.ReadToken(); {
+	case err == nil:
+		return nil, nil, &Error{Offset: r.dec.InputOffset(), Text: "more than one value; send exactly one"}
+	case err != io.EOF:
+		return nil, nil, lexical(err, r.dec.InputOffset())
+	}
+	return r.out, v, nil
+}
+
+type reader struct {
+	dec    *jsontext.Decoder
+	limits Limits
+	build  bool // make the Go value too
+	tokens int
+	out    []byte
+}
+
+func (r *reader) value(depth int) (any, error) {
+	if r.tokens++; r.tokens > r.limits.Tokens {
+		return nil, r.refuse("more than %d values and names", r.limits.Tokens)
+	}
+	switch r.dec.PeekKind() {
+	case '{', '[':
+		if depth >= r.limits.Depth {
+			return nil, r.refuse("nested deeper than %d", r.limits.Depth)
+		}
+		if r.dec.PeekKind() == '{' {
+			return r.object(depth + 1)
+		}
+		return r.list(depth + 1)
+	}
+	raw, err := r.dec.ReadValue()
+	if err != nil {
+		return nil, lexical(err, r.dec.InputOffset())
+	}
+	switch raw.Kind() {
+	case '"':
+		s, err := r.text(raw)
+		return s, err
+	case '0':
+		if err := r.number(raw); err != nil {
+			return nil, err
+		}
+		r.out = append(r.out, raw...)
+		return stdjson.Number(raw), nil
+	}
+	r.out = append(r.out, raw...)
+	switch raw[0] {
+	case 't':
+		return true, nil
+	case 'f':
+		return false, nil
+	}
+	return nil, nil
+}
+
+func (r *reader) object(depth int) (any, error) {
+	if _, err := r.dec.ReadToken(); err != nil {
+		return nil, lexical(err, r.dec.InputOffset())
+	}
+	var m map[string]any
+	if r.build {
+		m = map[string]any{}
+	}
+	r.out = append(r.out, '{')
+	for i := 0; ; i++ {
+		if k := r.dec.PeekKind(); k == '}' {
+			break
+		} else if k != '"' {
+			_, err := r.dec.ReadToken() // it is refused, with the reason
+			return nil, lexical(err, r.dec.InputOffset())
+		}
+		if r.tokens++; r.tokens > r.limits.Tokens {
+			return nil, r.refuse("more than %d values and names", r.limits.Tokens)
+		}
+		if i > 0 {
+			r.out = append(r.out, ',')
+		}
+		raw, err := r.dec.ReadValue()
+		if err != nil {
+			return nil, lexical(err, r.dec.InputOffset())
+		}
+		name, err := r.text(raw)
+		if err != nil {
+			return nil, err
+		}
+		r.out = append(r.out, ':')
+		v, err := r.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		if r.build {
+			m[name] = v
+		}
+	}
+	r.out = append(r.out, '}')
+	_, err := r.dec.ReadToken()
+	return m, lexical(err, r.dec.InputOffset())
+}
+
+func (r *reader) list(depth int) (any, error) {
+	if _, err := r.dec.ReadToken(); err != nil {
+		return nil, lexical(err, r.dec.InputOffset())
+	}
+	list := []any{}
+	r.out = append(r.out, '[')
+	for i := 0; r.dec.PeekKind() != ']'; i++ {
+		if i > 0 {
+			r.out = append(r.out, ',')
+		}
+		v, err := r.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		if r.build {
+			list = append(list, v)
+		}
+	}
+	r.out = append(r.out, ']')
+	_, err := r.dec.ReadToken()
+	return list, lexical(err, r.dec.InputOffset())
+}
+
+func (r *reader) text(raw jsontext.Value) (string, error) {
+	s, err := jsontext.AppendUnquote(nil, raw)
+	if err == nil {
+		r.out, err = jsontext.AppendQuote(r.out, s)
+	}
+	return string(s), lexical(err, r.dec.InputOffset())
+}
+
+// number bounds a literal, so that nobody who computes with it exactly pays
+// more than its length suggests.
+func (r *reader) number(raw []byte) error {
+	if len(raw) > r.limits.NumberBytes {
+		return r.refuse("a number of %d characters, at most %d", len(raw), r.limits.NumberBytes)
+	}
+	i := bytes.IndexAny(raw, "eE")
+	if i < 0 {
+		return nil
+	}
+	if n, err := strconv.Atoi(string(raw[i+1:])); err != nil || n > r.limits.Exponent || n < -r.limits.Exponent {
+		return r.refuse("a number with the exponent %s, at most %d", clip(string(raw[i+1:]), 20), r.limits.Exponent)
+	}
+	return nil
+}
+
+func (r *reader) refuse(format string, args ...any) error {
+	return &Error{Pointer: pointer(r.dec.StackPointer()), Offset: r.dec.InputOffset(), Text: fmt.Sprintf(format, args...)}
+}
+
+// lexical turns an error of the library into an *Error; nil stays nil.
+func lexical(err error, offset int64) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	e := &Error{Offset: offset, Text: "it ends too early"}
+	syn, ok := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case ok && errors.Is(err, jsontext.ErrDuplicateName):
+		e.Pointer, e.Offset = pointer(syn.JSONPointer), syn.ByteOffset
+		e.Text = "this name stands twice in its object"
+	case ok && errors.Is(err, io.ErrUnexpectedEOF):
+		e.Pointer, e.Offset = pointer(syn.JSONPointer), syn.ByteOffset
+	case ok:
+		e.Pointer, e.Offset = pointer(syn.JSONPointer), syn.ByteOffset
+		e.Text = clip(syn.Err.Error(), 200)
+	case errors.Is(err, io.EOF):
+		e.Text = "there is no value"
+	case !errors.Is(err, io.ErrUnexpectedEOF):
+		e.Text = clip(err.Error(), 200)
+	}
+	return e
+}
+
+func pointer(p jsontext.Pointer) string { return clip(string(p), 120) }
+
+// clip shortens s to about n bytes, at a whole character, and makes what is
+// not printable visible: the text goes to people and to models.
+func clip(s string, n int) string {
+	cut := len(s) > n
+	if cut {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	q := strconv.QuoteToGraphic(s)
+	s = q[1 : len(q)-1]
+	s = string(bytes.ReplaceAll([]byte(s), []byte(`\"`), []byte(`"`)))
+	if cut {
+		s += "…"
+	}
+	return s
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case 't', 'f':
+		return "true or false"
+	case 'n':
+		return "null"
+	}
+	return "this value"
+}
