@@ -1,0 +1,304 @@
+package tracon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+// What a [Config] means by zero.
+const (
+	DefaultSlotsPerCPU = 2 // Slots: twice the processors
+	DefaultQueue       = 1024
+	DefaultSlotWait    = 30 * time.Second
+	DefaultGrace       = 5 * time.Second
+)
+
+// Config configures a [Runner].
+type Config struct {
+	// Gate decides. Required.
+	Gate *gate.Gate
+
+	// Executor runs what the gate admits. Nil means the platform's default, a
+	// plain local process, which is closed with the runner.
+	Executor executor.Executor
+
+	// RequireCustomExecutor makes New fail with ErrDefaultExecutor when the
+	// platform's default is what resolves, be it by silence or by being passed.
+	RequireCustomExecutor bool
+
+	// Calls keeps a record of every admitted call, in one transaction with its
+	// ending. Nil keeps none: the log has the endings alone.
+	Calls toolcall.Store
+
+	// Slots is how many scripts run at once. Zero means twice the processors.
+	Slots int
+
+	// SlotsPerTenant is how many of them one tenant may have. Zero means half, at
+	// least one.
+	SlotsPerTenant int
+
+	// Queue is how many calls may be on their way to a slot, and QueuePerTenant how
+	// many of them one tenant's. Zero means 1,024, and half of Queue.
+	Queue, QueuePerTenant int
+
+	// SlotWait is how long a call waits for a slot. Zero means 30 s.
+	SlotWait time.Duration
+
+	// Grace is how long past a script's timeout the runner waits for the
+	// executor's answer. Zero means 5 s.
+	Grace time.Duration
+
+	// Observer is told of every call. Nil: nobody is.
+	Observer Observer
+
+	// Logger gets what only the operator may see, such as an executor's own error.
+	// Nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// A Runner takes calls through the gates to an executor. It is safe for
+// concurrent use.
+type Runner struct {
+	gate     *gate.Gate
+	exec     executor.Executor
+	ours     bool   // the executor is one of this module's
+	name     string // of the executor, where it does not say
+	calls    toolcall.Store
+	slots    *slots
+	slotWait time.Duration
+	grace    time.Duration
+	observer Observer
+	log      *slog.Logger
+	close    func() error // of the default executor
+
+	mu     sync.Mutex
+	closed bool
+	out    sync.WaitGroup // calls whose ending is not written yet
+	base   context.Context
+	cancel context.CancelCauseFunc
+
+	abandoned atomic.Int64
+}
+
+// New returns a Runner for c.
+//
+// # Errors
+//
+// ErrDefaultExecutor, see Config; another one when a field cannot hold or the
+// default executor cannot be had on this host.
+func New(c Config) (*Runner, error) {
+	if c.Gate == nil {
+		return nil, errors.New("tracon: Config needs a Gate")
+	}
+	for name, n := range map[string]int64{"Slots": int64(c.Slots), "SlotsPerTenant": int64(c.SlotsPerTenant), "Queue": int64(c.Queue),
+		"QueuePerTenant": int64(c.QueuePerTenant), "SlotWait": int64(c.SlotWait), "Grace": int64(c.Grace)} {
+		if n < 0 {
+			return nil, fmt.Errorf("tracon: Config.%s is negative; zero means the default", name)
+		}
+	}
+	if c.RequireCustomExecutor && isDefault(c.Executor) {
+		return nil, ErrDefaultExecutor
+	}
+	closeDefault := func() error { return nil }
+	if c.Executor == nil {
+		e, err := newDefault(c.Logger)
+		if err != nil {
+			return nil, fmt.Errorf("tracon: the default executor: %w", err)
+		}
+		c.Executor, closeDefault = e, e.Close
+	}
+	total := cmp.Or(c.Slots, DefaultSlotsPerCPU*runtime.NumCPU())
+	queue := cmp.Or(c.Queue, DefaultQueue)
+	r := &Runner{
+		gate: c.Gate, exec: c.Executor, calls: c.Calls, close: closeDefault,
+		slots: &slots{
+			total: total, perTenant: min(cmp.Or(c.SlotsPerTenant, max(total/2, 1)), total),
+			queue: queue, queuePerTenant: min(cmp.Or(c.QueuePerTenant, max(queue/2, 1)), queue),
+			tenants: map[string]*share{},
+		},
+		slotWait: cmp.Or(c.SlotWait, DefaultSlotWait), grace: cmp.Or(c.Grace, DefaultGrace),
+		observer: c.Observer, log: cmp.Or(c.Logger, slog.Default()),
+	}
+	if r.observer == nil {
+		r.observer = noObserver{}
+	}
+	r.ours, r.name = whose(c.Executor)
+	r.base, r.cancel = context.WithCancelCause(context.Background())
+	return r, nil
+}
+
+// whose reports whether e is of a room of this module, and its type's name. A
+// tier that another one tells of itself is a claim, whatever it says.
+func whose(e executor.Executor) (ours bool, name string) {
+	t := reflect.TypeOf(e)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return strings.HasPrefix(t.PkgPath(), reflect.TypeFor[executor.Executor]().PkgPath()+"/"), t.String()
+}
+
+// Standing returns how strong the executor is. One that tells no posture is of
+// the lowest tier.
+func (r *Runner) Standing(ctx context.Context) (gate.Standing, error) {
+	p, ok := r.exec.(executor.Posturer)
+	if !ok {
+		return gate.Standing{Executor: r.name, Tier: grant.Process, Claimed: true}, nil
+	}
+	posture, err := p.Posture(ctx)
+	if err != nil {
+		return gate.Standing{}, fmt.Errorf("%w: its posture: %w", ErrExecutorUnavailable, err)
+	}
+	return gate.Standing{Executor: posture.Executor, Tier: posture.Tier, Claimed: posture.Claimed || !r.ours}, nil
+}
+
+// Explain asks every gate about call and runs nothing; see [gate.Gate.Explain].
+func (r *Runner) Explain(ctx context.Context, call gate.Call) ([]gate.Verdict, error) {
+	s, err := r.Standing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.gate.Explain(ctx, call, s), nil
+}
+
+// Stats says what is going on.
+type Stats struct {
+	Slots     int   // that there are
+	InUse     int   // slots that are held
+	Waiting   int   // calls that wait for one
+	Abandoned int64 // executions that passed their wait limit and are still out
+}
+
+// Stats returns what is going on now.
+func (r *Runner) Stats() Stats {
+	inUse, waiting := r.slots.count()
+	return Stats{r.slots.total, inUse, waiting, r.abandoned.Load()}
+}
+
+// Run takes call through the gates, waits for a slot, and runs it once. It
+// never tries again. When ctx is done it answers at once with ErrCancelled; the
+// slot stays taken until the executor has answered or the wait limit has passed.
+//
+// # Errors
+//
+// A *gate.Denial when a gate refused, before or after the wait. ErrBusy,
+// ErrCancelled, ErrExecutorUnavailable, ErrExecutorFailed, and
+// audit.ErrUnavailable as they say. When the ending could not be written the
+// Outcome is returned with the error. Any other error means that something
+// could not be read, and nothing ran. [Code] and [ModelText] read both results.
+func (r *Runner) Run(ctx context.Context, call gate.Call) (Outcome, error) {
+	defer call.Live.Close()
+	ctx, observed := r.observer.Call(ctx, call)
+	if !r.begin() {
+		observed(Observation{Err: ErrClosed})
+		return Outcome{}, ErrClosed
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(r.base, func() { stop(context.Cause(r.base)) })
+
+	job, err := r.admit(ctx, call)
+	if err != nil && job == nil { // refused or turned away: there is no ending to write
+		unhook()
+		stop(nil)
+		r.out.Done()
+		observed(Observation{Err: err})
+		return Outcome{}, err
+	}
+	job.done = func(o Observation) {
+		unhook()
+		stop(nil)
+		observed(o)
+		r.out.Done()
+	}
+	if err != nil { // admitted, and did not reach the executor
+		return job.finish(Outcome{}, err)
+	}
+	return job.execute(ctx)
+}
+
+func (r *Runner) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.out.Add(1)
+	return true
+}
+
+// admit takes a place, the gates and a slot. It returns a job once the call is
+// admitted, with an error when it does not reach the executor even so.
+func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx)
+	}
+	p, err := r.slots.enter(call.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	s, err := r.Standing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	req, err := r.gate.Admit(ctx, call, s)
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, gate.ErrDenied) {
+			err = cancelled(ctx)
+		}
+		return nil, err
+	}
+	j := &job{r: r, req: req, admitted: time.Now()}
+	release, err := p.wait(ctx, r.slotWait)
+	j.waited = time.Since(j.admitted)
+	if err == nil {
+		if err = r.gate.Confirm(ctx, req); err == nil {
+			j.release = release
+			return j, nil
+		}
+		release()
+	}
+	if ctx.Err() != nil && !errors.Is(err, gate.ErrDenied) {
+		err = cancelled(ctx)
+	}
+	return j, err
+}
+
+func cancelled(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrCancelled, context.Cause(ctx))
+}
+
+// Close takes no more calls, and waits until the ending of each one that is
+// under way is written. When ctx is done first it stops them all, and waits for
+// their endings: at most as long as the longest wait limit.
+func (r *Runner) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		r.out.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		r.cancel(errors.New("the host stops"))
+		<-ended
+	}
+	r.cancel(ErrClosed)
+	return r.close()
+}
