@@ -83,11 +83,8 @@ func New(files []File, declaration []byte, limits Limits) (Bundle, error) {
 	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	limits = limits.OrDefaults()
 	c := &closed{files: make([]entry, 0, len(files)), declaration: string(declaration)}
-	if len(files) > limits.Files {
-		return Bundle{}, fmt.Errorf("%w: %d files, at most %d", ErrLimit, len(files), limits.Files)
-	}
-	if n := int64(len(declaration)); n > limits.FileBytes {
-		return Bundle{}, fmt.Errorf("%w: the declaration has %d bytes, at most %d", ErrLimit, n, limits.FileBytes)
+	if err := limits.whole(len(files), int64(len(declaration))); err != nil {
+		return Bundle{}, err
 	}
 	for i, f := range files {
 		if err := limits.check(f.Path, int64(len(f.Data))); err != nil {
@@ -106,6 +103,19 @@ func New(files []File, declaration []byte, limits Limits) (Bundle, error) {
 	}
 	c.digest = sha256.Sum256(c.manifest())
 	return Bundle{c}, nil
+}
+
+// whole checks what is not about a single file, the limits themselves too.
+func (l Limits) whole(files int, declaration int64) error {
+	switch {
+	case l.FileBytes < 0 || l.TotalBytes < 0 || l.Files < 0 || l.Depth < 0 || l.PathBytes < 0:
+		return fmt.Errorf("%w: a limit is negative", ErrLimit)
+	case files > l.Files:
+		return fmt.Errorf("%w: %d files, at most %d", ErrLimit, files, l.Files)
+	case declaration > l.FileBytes:
+		return fmt.Errorf("%w: the declaration has %d bytes, at most %d", ErrLimit, declaration, l.FileBytes)
+	}
+	return nil
 }
 
 func (l Limits) check(p string, size int64) error {
@@ -128,10 +138,10 @@ func (l Limits) check(p string, size int64) error {
 func (b Bundle) Within(limits Limits) error {
 	limits = limits.OrDefaults()
 	files, total := b.Size()
-	switch {
-	case files > limits.Files:
-		return fmt.Errorf("%w: %d files, at most %d", ErrLimit, files, limits.Files)
-	case total > limits.TotalBytes:
+	if err := limits.whole(files, b.declarationSize()); err != nil {
+		return err
+	}
+	if total > limits.TotalBytes {
 		return fmt.Errorf("%w: %d bytes in all, at most %d", ErrLimit, total, limits.TotalBytes)
 	}
 	for _, f := range b.entries() {
@@ -185,6 +195,13 @@ func (b Bundle) Declaration() []byte {
 		return nil
 	}
 	return []byte(b.c.declaration)
+}
+
+func (b Bundle) declarationSize() int64 {
+	if b.c == nil {
+		return 0
+	}
+	return int64(len(b.c.declaration))
 }
 
 // Size returns the number of files and the sum of their sizes in bytes.

@@ -22,8 +22,11 @@ func (c Change) Kind() string {
 }
 
 // DeclarationPath names the declaration in a [Change], where it differs without
-// a file of the bundle saying so. No file can have this path.
+// the file [DeclarationFile] saying so. No file can have this path.
 const DeclarationPath = ":declaration"
+
+// DeclarationFile is the file of a skill whose bytes are its declaration.
+const DeclarationFile = "tracon.yaml"
 
 // Diff returns what a reviewer reads: every file that differs, in the bytewise
 // order of paths. It returns nothing exactly when the digests are equal.
@@ -46,7 +49,11 @@ func Diff(old, new Bundle) []Change {
 		}
 	}
 	decl := Change{DeclarationPath, string(old.Declaration()), string(new.Declaration()), !old.IsZero(), !new.IsZero()}
-	told := slices.ContainsFunc(changes, func(c Change) bool { return c.Old == decl.Old && c.New == decl.New })
+	// Only the file that a reviewer knows for the declaration speaks for it: the
+	// same change in a file of another name would hide what it does.
+	told := slices.ContainsFunc(changes, func(c Change) bool {
+		return c.Path == DeclarationFile && c.Old == decl.Old && c.New == decl.New
+	})
 	if old.Digest() != new.Digest() && (len(changes) == 0 || decl.Old != decl.New && !told) {
 		changes = append(changes, decl)
 	}
