@@ -1,0 +1,95 @@
+package interpreter
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
+)
+
+// ErrChanged is wrapped by the error for an interpreter whose file is not the
+// one that was probed. It wraps executor.ErrUnavailable.
+var ErrChanged = fmt.Errorf("%w: the interpreter is not the file that was probed", executor.ErrUnavailable)
+
+// An Opener opens interpreters to be started, each as the very file whose digest
+// stands in the allow-list. It hashes a file at first sight and whenever its
+// identity (device, inode, size, times) has changed. The zero Opener is ready
+// and is safe for concurrent use.
+type Opener struct {
+	mu    sync.Mutex
+	known map[string]knownFile
+}
+
+// settled is how old the last change of a file must be before its identity is
+// relied on: file systems count time in ticks of up to 2 s, and a second change
+// in the same tick would not show.
+const settled = 2 * time.Second
+
+type knownFile struct {
+	identity identity
+	digest   bundle.Digest
+}
+
+// Open opens the file at in.Path for reading. Whoever starts it through this
+// descriptor starts what was hashed, whatever becomes of the path meanwhile.
+//
+// # Errors
+//
+// One that wraps executor.ErrUnavailable: for a runtime's name, a path that is
+// not absolute or a missing digest; ErrNotAvailable for a file that cannot be
+// opened; ErrChanged for one that has another digest.
+func (o *Opener) Open(in gate.Interpreter) (*os.File, error) {
+	switch {
+	case in.Path == "":
+		return nil, fmt.Errorf("%w: %q is a runtime's name, and this executor starts interpreters of its own host", executor.ErrUnavailable, in.Name)
+	case !filepath.IsAbs(in.Path):
+		return nil, fmt.Errorf("%w: interpreter %q is not an absolute path", executor.ErrUnavailable, in.Path)
+	case in.Digest.IsZero():
+		return nil, fmt.Errorf("%w: the allow-list has no digest for %s; probe it", executor.ErrUnavailable, in.Path)
+	}
+	f, err := os.Open(in.Path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w: %w", executor.ErrUnavailable, ErrNotAvailable, err)
+	}
+	digest, err := o.digest(in.Path, f)
+	if err == nil && digest != in.Digest {
+		err = fmt.Errorf("%w: %s has digest %s, and the allow-list has %s; probe it again", ErrChanged, in.Path, digest, in.Digest)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (o *Opener) digest(path string, f *os.File) (bundle.Digest, error) {
+	id, err := identify(f)
+	if err != nil {
+		return bundle.Digest{}, fmt.Errorf("%w: %s: %w", executor.ErrUnavailable, path, err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock() // also while hashing: many runs at once hash a new file once
+	if k, ok := o.known[path]; ok && k.identity == id {
+		return k.digest, nil
+	}
+	d, err := hash(f)
+	if err != nil {
+		return bundle.Digest{}, fmt.Errorf("%w: %s: %w", executor.ErrUnavailable, path, err)
+	}
+	if after, err := identify(f); err != nil || after != id {
+		return bundle.Digest{}, fmt.Errorf("%w: %s changed while it was read", ErrChanged, path)
+	}
+	if o.known == nil {
+		o.known = map[string]knownFile{}
+	}
+	delete(o.known, path)
+	if id.age() > settled {
+		o.known[path] = knownFile{id, d}
+	}
+	return d, nil
+}
