@@ -85,6 +85,8 @@ func (e Entry) check() error {
 		return fmt.Errorf("%w: unknown kind %q", ErrEntry, e.Kind)
 	case len(e.Facts) > MaxFacts:
 		return fmt.Errorf("%w: %d facts, at most %d", ErrEntry, len(e.Facts), MaxFacts)
+	case e.Time.Year() < 1 || e.Time.Year() > 9999:
+		return fmt.Errorf("%w: a time in the year %d has no text", ErrEntry, e.Time.Year())
 	case e.Count == 0:
 		return fmt.Errorf("%w: count is zero", ErrEntry)
 	}

@@ -25,11 +25,18 @@ func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
 // UnmarshalText reads what [Hash.MarshalText] writes.
 func (h *Hash) UnmarshalText(b []byte) error {
-	if hex.DecodedLen(len(b)) != len(h) {
+	var read Hash
+	if len(b) != hex.EncodedLen(len(h)) {
 		return fmt.Errorf("audit: a hash has %d hex digits, not %d bytes", 2*len(h), len(b))
 	}
-	_, err := hex.Decode(h[:], b)
-	return err
+	if _, err := hex.Decode(read[:], b); err != nil {
+		return fmt.Errorf("audit: a hash: %w", err)
+	}
+	if read.String() != string(b) {
+		return errors.New("audit: a hash has lower-case hex digits")
+	}
+	*h = read
+	return nil
 }
 
 const leafDomain = "tracon/leaf/1"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/tracon-go/tracon/internal/id"
@@ -137,6 +138,7 @@ func (l *Log) Commit(ctx context.Context, e Entry, commit func(context.Context, 
 	}
 	e.Time = e.Time.UTC().Truncate(time.Microsecond)
 	e.Count = max(e.Count, 1)
+	e.Facts = slices.Clone(e.Facts) // a store may seal it later, when the caller's slice says something else
 	if err := e.check(); err != nil {
 		return Receipt{}, err
 	}

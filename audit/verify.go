@@ -44,13 +44,15 @@ func (l *Log) Verify(ctx context.Context, progress func(done uint64)) (Tree, err
 		return Tree{}, fmt.Errorf("audit: verify: %w", err)
 	}
 	var f Frontier
+	var more bool
 	tenants := map[string]Link{}
 	for leaf, err := range l.sink.Leaves(ctx, "", 0) {
 		if err != nil {
 			return Tree{}, fmt.Errorf("audit: verify: %w", err)
 		}
 		if f.Size() == kept.Size() {
-			break // written since Tip was read
+			more = true // written since Tip was read, or a tip that was rolled back
+			break
 		}
 		e, at, err := Decode(leaf.Bytes)
 		h := LeafHash(leaf.Bytes)
@@ -79,7 +81,17 @@ func (l *Log) Verify(ctx context.Context, progress func(done uint64)) (Tree, err
 		}
 	}
 	if f.Size() != kept.Size() {
-		return Tree{}, fmt.Errorf("%w: it ends after %d entries, and %d were written", ErrBroken, f.Size(), kept.Size())
+		err := fmt.Errorf("it is missing: the log ends after %d entries, and %d were written", f.Size(), kept.Size())
+		return Tree{}, &BrokenError{f.Size(), err}
+	}
+	if more {
+		now, err := l.sink.Tip(ctx)
+		if err != nil {
+			return Tree{}, fmt.Errorf("audit: verify: %w", err)
+		}
+		if now.Size() <= kept.Size() {
+			return Tree{}, &BrokenError{f.Size(), fmt.Errorf("it stands behind the end: %d entries were written", now.Size())}
+		}
 	}
 	if f.Root() != kept.Root() {
 		return Tree{}, fmt.Errorf("%w: the root of its %d entries is not the one kept beside them", ErrBroken, f.Size())
