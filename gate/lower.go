@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -56,43 +57,77 @@ func lower(d Declaration, value []byte) (words []string, stdin []byte, err error
 	return words, nil, nil
 }
 
+const (
+	wantArgv  = `this script takes a list of strings, such as ["--value","3"]`
+	wantFlags = `this script takes an object, such as {"value":3}`
+)
+
+// form says, before the schema is asked, where a value is not of the kind that
+// the mode takes, so that a model is told the form that is wanted. The most
+// frequent slip is the whole list in one string. Stdin takes what its schema says.
+func (m Mode) form(value []byte) error {
+	kind := kindOf(value)
+	switch {
+	case m == Argv && kind == "a string":
+		return fmt.Errorf("%s; got a string: send the list itself, without quotes around it", wantArgv)
+	case m == Argv && kind != "a list":
+		return fmt.Errorf("%s; got %s", wantArgv, kind)
+	case m == Flags && kind != "an object":
+		return fmt.Errorf("%s; got %s", wantFlags, kind)
+	}
+	return nil
+}
+
 func lowerArgv(value []byte) ([]string, error) {
-	const want = `this script takes a list of strings, such as ["--value","3"]`
 	var list []json.RawMessage
 	if err := json.Unmarshal(value, &list); err != nil || list == nil {
-		return nil, fmt.Errorf("%s; got %s", want, kindOf(value))
+		return nil, fmt.Errorf("%s; got %s", wantArgv, kindOf(value))
 	}
 	words := make([]string, len(list))
 	for i, v := range list {
 		if v[0] != '"' {
-			return nil, fmt.Errorf("%s; item %d is %s", want, i+1, kindOf(v))
+			return nil, fmt.Errorf("%s; item %d is %s", wantArgv, i+1, kindOf(v))
 		}
 		if err := json.Unmarshal(v, &words[i]); err != nil {
-			return nil, fmt.Errorf("%s; item %d: %v", want, i+1, err)
+			return nil, fmt.Errorf("%s; item %d: %v", wantArgv, i+1, err)
 		}
 	}
 	return words, nil
 }
+
+// property is what the name of a property must be to become a flag without a
+// declaration that says so. A name such as "value=3" would slip a value past its
+// schema, an empty one would end the flags.
+var property = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // lowerFlags writes the properties in the bytewise order of their names, those
 // with a position last and in its order. A value that begins with "-" is joined
 // to a long flag with "=", and "--" is set before such a positional value, so
 // that no value is taken for a flag.
 func lowerFlags(flags map[string]Flag, value []byte) ([]string, error) {
-	const want = `this script takes an object, such as {"value":3}`
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(value, &object); err != nil || object == nil {
-		return nil, fmt.Errorf("%s; got %s", want, kindOf(value))
+		return nil, fmt.Errorf("%s; got %s", wantFlags, kindOf(value))
 	}
 	var words []string
 	behind := map[int][]string{}
+	by := map[string]string{} // flag => the property that it stands for
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		values, present, err := flagValues(object[name])
 		if err != nil {
 			return nil, fmt.Errorf("property %q: %w", name, err)
 		}
-		f := flags[name]
-		switch flag := f.name(name); {
+		f, declared := flags[name]
+		if !declared && !property.MatchString(name) {
+			return nil, fmt.Errorf("property %q cannot be a flag", name)
+		}
+		if was, ok := by[f.Name(name)]; ok && f.Position <= 0 {
+			return nil, fmt.Errorf("properties %q and %q are one flag", was, name)
+		}
+		if f.Position <= 0 {
+			by[f.Name(name)] = name
+		}
+		switch flag := f.Name(name); {
 		case f.Position > 0:
 			if present {
 				return nil, fmt.Errorf("property %q stands at a position and cannot be true or false", name)
@@ -108,7 +143,7 @@ func lowerFlags(flags map[string]Flag, value []byte) ([]string, error) {
 				case strings.HasPrefix(flag, "--"):
 					words = append(words, flag+"="+v)
 				default:
-					return nil, fmt.Errorf("property %q: %q would be taken for a flag", name, v)
+					return nil, fmt.Errorf("property %q: a value that begins with - would be taken for a flag", name)
 				}
 			}
 		}
@@ -123,7 +158,8 @@ func lowerFlags(flags map[string]Flag, value []byte) ([]string, error) {
 	return append(words, positional...), nil
 }
 
-func (f Flag) name(property string) string {
+// Name returns the flag of the property, such as "--dry-run" for dry_run.
+func (f Flag) Name(property string) string {
 	if f.Flag != "" {
 		return f.Flag
 	}
@@ -178,8 +214,12 @@ func kindOf(v []byte) string {
 		return "a list"
 	case '"':
 		return "a string"
-	case 't', 'f', 'n':
-		return string(v)
+	case 't':
+		return "true"
+	case 'f':
+		return "false"
+	case 'n':
+		return "null"
 	}
 	return "a number"
 }

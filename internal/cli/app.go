@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"os/user"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+// app is one invocation: its streams and the words that every verb takes.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	inTTY    bool
+	outTTY   bool
+	getenv   func(string) string
+	dir      string
+
+	data, config, tenant, actor string
+	json                        bool
+}
+
+// Main runs the command line and returns the exit code.
+func Main(args []string) int {
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	a.inTTY = term.IsTerminal(int(os.Stdin.Fd()))
+	a.outTTY = term.IsTerminal(int(os.Stdout.Fd()))
+	a.dir, _ = os.Getwd()
+	ctx, stop := interruptible()
+	defer stop()
+	return a.main(ctx, args)
+}
+
+func (a *app) main(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	code := exitError
+	if e, ok := errors.AsType[*exitWith](err); ok {
+		code = e.code
+		if e.err == nil {
+			return code
+		}
+	}
+	fmt.Fprintf(a.err, "tracon: %s\n", harmless(err.Error(), true))
+	if h, ok := errors.AsType[*hintError](err); ok {
+		fmt.Fprintf(a.err, "  %s\n", harmless(h.hint, true))
+	}
+	return code
+}
+
+// interrupted is the cause of a context that a signal ended.
+type interrupted struct{ signal syscall.Signal }
+
+func (e interrupted) Error() string { return "stopped by " + e.signal.String() }
+
+// interruptible returns a context that the first interrupt or termination ends.
+// A second one ends the program at once, as if nobody listened.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-came:
+			signal.Stop(came)
+			n, _ := s.(syscall.Signal)
+			cancel(interrupted{n})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(came); cancel(nil) }
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tracon",
+		Short: "Run the scripts of agent skills, only when every gate says yes",
+		Long: `Tracon runs the scripts of agent skills for many tenants, only when every gate
+says yes, and keeps a record that nobody can quietly change.
+
+A grant lets a tenant run a script while every byte that the script can see is
+the one that was reviewed. Change one byte, and it is refused.`,
+		Example: `  tracon run --grant examples/skills/unit-converter scripts/convert.py -- --value 26.2 --factor 1.60934
+  tracon grant diff examples/skills/unit-converter scripts/convert.py
+  tracon audit verify`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetIn(a.in)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(cmd, err)
+	})
+	f := root.PersistentFlags()
+	f.StringVar(&a.data, "data", "", "folder that holds the database (default: the platform's data folder)")
+	f.StringVar(&a.config, "config", "", "configuration file (default: the platform's, if it is there)")
+	f.StringVar(&a.tenant, "tenant", "local", "tenant to act for")
+	f.StringVar(&a.actor, "actor", "", "who acts, for the log (default: the user's name)")
+	f.BoolVar(&a.json, "json", false, "print JSON")
+	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.auditCmd(), a.callsCmd(),
+		a.doctorCmd(), a.configCmd(), a.versionCmd())
+	checkUsage(root)
+	return root
+}
+
+// checkUsage makes every complaint about a command's words exit as one.
+func checkUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usage(cmd, err)
+			}
+			return nil
+		}
+	}
+	for _, c := range cmd.Commands() {
+		checkUsage(c)
+	}
+}
+
+func usage(cmd *cobra.Command, err error) error {
+	code := exitUsage
+	if cmd.Name() == "run" {
+		code = exitTracon // 0 to 123 are the script's
+	}
+	return &exitWith{code, hint(err, "usage: %s\n  `%s --help` says more", cmd.UseLine(), cmd.CommandPath())}
+}
+
+// exactly takes n words, named for the complaint.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return fmt.Errorf("%s is missing", names[len(args)])
+		}
+		if len(args) > len(names) {
+			return fmt.Errorf("%q is one word too many", args[len(names)])
+		}
+		return nil
+	}
+}
+
+// group is a command that only holds others.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("%q is not one of its commands", args[0])
+		}
+		return nil
+	}, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+func (a *app) who() string {
+	if a.actor != "" {
+		return a.actor
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "unknown"
+}
+
+func (a *app) load() (*config.Config, error) {
+	flags := map[string]string{}
+	if a.data != "" {
+		flags["data"] = a.data
+	}
+	c, err := config.Load(config.Source{File: a.config, Flags: flags, Getenv: a.getenv, Dir: a.dir})
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return c, nil
+}
+
+// house opens the house, calls f and closes it. What f started is waited for.
+func (a *app) house(cmd *cobra.Command, f func(ctx context.Context, h *daemon.House) error) (err error) {
+	if err := gate.CheckTenant(a.tenant); err != nil {
+		return err
+	}
+	c, err := a.load()
+	if err != nil {
+		return err
+	}
+	h, err := daemon.Open(cmd.Context(), c, a.logger())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := h.Close(context.WithoutCancel(cmd.Context())); cerr != nil && err == nil {
+			err = cerr
+		}
+	}()
+	return f(cmd.Context(), h)
+}
+
+// printJSON writes v, indented, with a line feed behind it.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// say writes one line for people on standard error.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintln(a.err, harmless(fmt.Sprintf(format, args...), true))
+}
+
+// table writes rows in columns; the first one is the heading.
+func (a *app) table(rows [][]string) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = harmless(cell, false)
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+// logger writes what only the operator may see to standard error.
+func (a *app) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError}))
+}

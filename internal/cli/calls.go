@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+func (a *app) callsCmd() *cobra.Command {
+	return group("calls", "List what came of admitted calls", a.callsListCmd(), a.callsShowCmd())
+}
+
+func (a *app) callsListCmd() *cobra.Command {
+	var f toolcall.Filter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the newest calls",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				calls, err := h.Store.Calls(ctx, a.tenant, f)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(append([]toolcall.Record{}, calls...))
+				}
+				rows := [][]string{{"CALL", "ENDED", "SKILL", "SCRIPT", "ENDING", "DURATION"}}
+				for _, c := range calls {
+					rows = append(rows, []string{c.ID, c.Ended.Local().Format(time.DateTime), c.Skill, c.Script, endingOf(c), round(c.Duration)})
+				}
+				return a.table(rows)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.Skill, "skill", "", "only calls of this skill")
+	cmd.Flags().IntVar(&f.Limit, "limit", 100, "at most so many")
+	cmd.Flags().StringVar(&f.Before, "before", "", "only calls older than this one")
+	return cmd
+}
+
+func endingOf(c toolcall.Record) string {
+	switch {
+	case c.ExitCode != nil:
+		return fmt.Sprintf("exit code %d", *c.ExitCode)
+	case c.Signal != nil:
+		return fmt.Sprintf("signal %d", *c.Signal)
+	}
+	return c.Ending
+}
+
+func round(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}
+
+func (a *app) callsShowCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show CALL",
+		Short: "Show the record of one call and its entries in the log",
+		Args:  exactly("CALL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				c, err := h.Store.Call(ctx, a.tenant, args[0])
+				if err != nil {
+					return hint(err, "`tracon calls list` lists the calls of tenant %s", a.tenant)
+				}
+				entries := []entryJSON{}
+				for leaf, err := range h.Log.Entries(ctx, a.tenant, c.AdmissionIndex) {
+					if err != nil {
+						return err
+					}
+					if leaf.Entry.Run == c.ID {
+						entries = append(entries, toEntryJSON(leaf))
+					}
+					if len(entries) == 2 {
+						break // its admission and its ending
+					}
+				}
+				if a.json {
+					return a.printJSON(struct {
+						Call    toolcall.Record `json:"call"`
+						Entries []entryJSON     `json:"entries"`
+					}{c, entries})
+				}
+				rows := [][]string{{"call", c.ID}, {"tenant", c.Tenant}, {"actor", c.Actor}, {"skill", c.Skill}, {"script", c.Script},
+					{"digest", c.Digest.String()}, {"script digest", c.ScriptDigest.String()}, {"grant", c.Grant},
+					{"executor", c.Executor + " (tier " + c.Tier + ")"},
+					{"arguments", fmt.Sprintf("%d bytes, %s", c.ArgumentsBytes, c.ArgumentsDigest)}}
+				if c.Arguments != "" {
+					rows = append(rows, []string{"", c.Arguments})
+				}
+				rows = append(rows, []string{"admitted", c.Admitted.Local().Format(time.DateTime)}, []string{"ended", c.Ended.Local().Format(time.DateTime)},
+					[]string{"waited", round(c.Waited)}, []string{"duration", round(c.Duration)}, []string{"ending", endingOf(c)},
+					[]string{"output", fmt.Sprintf("%d bytes on stdout, %d on stderr, truncated: %v", c.StdoutBytes, c.StderrBytes, c.Truncated)},
+					[]string{"files", fmt.Sprintf("%d, %d bytes", c.OutputFiles, c.OutputBytes)})
+				for _, n := range c.Notes {
+					rows = append(rows, []string{"note", n})
+				}
+				for _, e := range entries {
+					rows = append(rows, []string{"log", fmt.Sprintf("%s, entry %d, %s", e.Kind, e.Index, e.Hash)})
+				}
+				return a.table(rows)
+			})
+		},
+	}
+}

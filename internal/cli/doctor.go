@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/interpreter"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+// finding is one line of what the doctor says.
+type finding struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+func (a *app) doctorCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Look at this installation: data, log, switches, interpreters, walls",
+		Long: `Looks at what a run needs, and says what is missing and how to get it. Exits 0 when
+scripts can run, else 1. A wall that the executor does not claim is told, and is
+no fault by itself.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				findings, err := a.examine(ctx, h)
+				if err != nil {
+					return err
+				}
+				posture, err := h.Posture(ctx)
+				if err != nil {
+					findings = append(findings, finding{"executor", false, err.Error(), "mend what the sentence names"})
+				} else {
+					findings = append(findings, finding{"executor", true, fmt.Sprintf("%s, tier %s", posture.Executor, posture.Tier), ""})
+				}
+				var exit error
+				if slices.ContainsFunc(findings, func(f finding) bool { return !f.OK }) {
+					exit = &exitWith{exitError, nil}
+				}
+				if a.json {
+					return errors.Join(a.printJSON(struct {
+						OK       bool             `json:"ok"`
+						Findings []finding        `json:"findings"`
+						Posture  executor.Posture `json:"posture"`
+					}{exit == nil, findings, posture}), exit)
+				}
+				rows := [][]string{}
+				for _, f := range findings {
+					rows = append(rows, []string{mark(f.OK, "ok", "AMISS"), f.What, f.Detail, f.Remedy})
+				}
+				for _, w := range posture.Walls {
+					rows = append(rows, []string{mark(w.Stands, "stands", "no wall"), w.Name, w.Proof, w.Remedy})
+				}
+				return errors.Join(a.table(rows), exit)
+			})
+		},
+	}
+}
+
+func mark(ok bool, yes, no string) string {
+	if ok {
+		return yes
+	}
+	return no
+}
+
+func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
+	findings := []finding{{"data", true, filepath.Join(h.Config.Data, daemon.DatabaseFile), ""}}
+	if h.Config.File != "" {
+		findings = append(findings, finding{"configuration", true, h.Config.File, ""})
+	}
+	if tree, err := h.Log.Verify(ctx, nil); err != nil {
+		findings = append(findings, finding{"log", false, err.Error(), "keep the database as it is, and compare it with a backup"})
+	} else {
+		findings = append(findings, finding{"log", true, fmt.Sprintf("%d entries add up", tree.Size), ""})
+	}
+	host, err := h.Hosts.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := h.Gate.Policy(ctx, a.tenant)
+	if err != nil {
+		return nil, err
+	}
+	where := "`tracon policy set --host --enabled`, or a first `tracon run --grant`"
+	if h.Config.File != "" {
+		where = "`enabled: true` in " + h.Config.File
+	}
+	findings = append(findings,
+		finding{"host's switch", host.Enabled, mark(host.Enabled, "on", "off"), mark(host.Enabled, "", where)},
+		finding{"tenant's switch", policy.Enabled, a.tenant + " is " + mark(policy.Enabled, "on", "off"), mark(policy.Enabled, "", "`tracon policy set --enabled`, or a first `tracon run --grant`")})
+	for _, ext := range slices.Sorted(maps.Keys(host.Interpreters)) {
+		in := host.Interpreters[ext]
+		found, err := interpreter.Probe(ctx, ext, in.Path)
+		f := finding{"interpreter " + ext, err == nil, in.Path, ""}
+		switch {
+		case err != nil:
+			f.Detail = err.Error()
+			f.Remedy = "install it, or name another in the allow-list"
+		case found.Digest != in.Digest:
+			f.OK, f.Detail = false, in.Path+" is not the file that was probed"
+			f.Remedy = fmt.Sprintf("`tracon policy set --host --interpreters %s=%s`", ext, in.Path)
+		default:
+			f.Detail = strings.TrimSpace(in.Path + " " + found.Version)
+		}
+		findings = append(findings, f)
+	}
+	if len(host.Interpreters) == 0 {
+		findings = append(findings, finding{"interpreters", false, "the allow-list is empty: nothing runs", "a first `tracon run --grant` lists the one that it needs"})
+		for _, ext := range interpreter.Extensions() {
+			if found, err := interpreter.Find(ctx, ext); err == nil {
+				findings = append(findings, finding{"found", true, fmt.Sprintf("%s = %s %s", ext, found.Path, found.Version), ""})
+			}
+		}
+	}
+	return findings, nil
+}

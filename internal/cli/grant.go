@@ -1,0 +1,400 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/textdiff"
+)
+
+func (a *app) grantCmd() *cobra.Command {
+	return group("grant", "Review, grant and revoke what a tenant may run",
+		a.grantReviewCmd(), a.grantDiffCmd(), a.grantAddCmd(), a.grantListCmd(), a.grantRevokeCmd())
+}
+
+// refArgs takes SKILL and SCRIPT, or SKILL alone with --all-scripts.
+func refArgs(all *bool) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if *all {
+			return exactly("SKILL")(cmd, args)
+		}
+		if err := exactly("SKILL", "SCRIPT")(cmd, args); err != nil {
+			return hint(err, "name one script, or say --all-scripts")
+		}
+		return nil
+	}
+}
+
+func (a *app) ref(ctx context.Context, h *daemon.House, args []string, all bool) (grant.Ref, error) {
+	name, err := h.SkillName(ctx, args[0])
+	if err != nil {
+		return grant.Ref{}, err
+	}
+	ref := grant.Ref{Tenant: a.tenant, Skill: name, AllScripts: all}
+	if !all {
+		ref.Script = args[1]
+	}
+	return ref, ref.Validate()
+}
+
+const allScriptsHelp = "every script of the skill, instead of one"
+
+func (a *app) grantReviewCmd() *cobra.Command {
+	var all, full bool
+	cmd := &cobra.Command{
+		Use:   "review SKILL [SCRIPT]",
+		Short: "Show what a grant would cover, its digest, and what has changed",
+		Long: `Shows every file that the script could see, the digest that a grant of it pins,
+and the difference to what was granted before. The command at the end grants
+exactly what was shown: if a byte changes in between, it is refused.`,
+		Example: `  tracon grant review unit-converter scripts/convert.py --full`,
+		Args:    refArgs(&all),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				ref, err := a.ref(ctx, h, args, all)
+				if err != nil {
+					return err
+				}
+				r, err := h.Admin.Review(ctx, ref)
+				if err != nil {
+					return err
+				}
+				return a.showReview(r, args, full)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all-scripts", false, allScriptsHelp)
+	cmd.Flags().BoolVar(&full, "full", false, "show the text of every file")
+	return cmd
+}
+
+type fileJSON struct {
+	Path   string        `json:"path"`
+	Size   int           `json:"size"`
+	Digest bundle.Digest `json:"digest"`
+	Text   *string       `json:"text,omitempty"`
+}
+
+type changeJSON struct {
+	Path       string `json:"path"`
+	Kind       string `json:"kind"` // added, removed or changed
+	Difference string `json:"difference"`
+}
+
+type reviewJSON struct {
+	Ref     grant.Ref     `json:"ref"`
+	Digest  bundle.Digest `json:"digest"`
+	Files   []fileJSON    `json:"files"`
+	Granted *grant.Grant  `json:"granted"`
+	State   string        `json:"state,omitempty"` // of the grant
+	Changes []changeJSON  `json:"changes"`
+}
+
+func (a *app) showReview(r admin.Review, args []string, full bool) error {
+	if a.json {
+		j := reviewJSON{Ref: r.Ref, Digest: r.Content.Digest(), Files: []fileJSON{}, Changes: toChangesJSON(r.Changes)}
+		for _, path := range r.Content.Paths() {
+			text, digest, _ := r.Content.Text(path)
+			f := fileJSON{Path: path, Size: len(text), Digest: digest}
+			if full {
+				f.Text = &text
+			}
+			j.Files = append(j.Files, f)
+		}
+		if r.Granted.ID != "" {
+			j.Granted, j.State = &r.Granted, r.Granted.State(time.Now())
+		}
+		return a.printJSON(j)
+	}
+	fmt.Fprintf(a.out, "%s, tenant %s\n", harmless(r.Ref.String(), false), r.Ref.Tenant)
+	rows := [][]string{{"SIZE", "SHA-256", "FILE"}}
+	for _, path := range r.Content.Paths() {
+		text, digest, _ := r.Content.Text(path)
+		rows = append(rows, []string{fmt.Sprint(len(text)), digest.Hex()[:16], path})
+	}
+	if err := a.table(rows); err != nil {
+		return err
+	}
+	if full {
+		for _, path := range r.Content.Paths() {
+			text, _, _ := r.Content.Text(path)
+			fmt.Fprintf(a.out, "\n── %s\n", harmless(path, false))
+			io.WriteString(a.out, lined(harmless(text, true)))
+		}
+	}
+	fmt.Fprintf(a.out, "\n%s\ndigest %s\n", sizes(r.Content), r.Content.Digest())
+	replace := ""
+	switch {
+	case r.Granted.ID == "":
+		fmt.Fprintln(a.out, "never granted")
+	case len(r.Changes) == 0:
+		fmt.Fprintf(a.out, "the same as grant %s, which is %s\n", r.Granted.ID, r.Granted.State(time.Now()))
+	default:
+		fmt.Fprintf(a.out, "changed since grant %s, which is %s:\n", r.Granted.ID, r.Granted.State(time.Now()))
+		a.printChanges(a.out, toChangesJSON(r.Changes), 0)
+		if r.Granted.Ref == r.Ref && r.Granted.InForce(time.Now()) {
+			replace = " --replace"
+		}
+	}
+	words := args
+	if r.Ref.AllScripts {
+		words = append(words, "--all-scripts")
+	}
+	fmt.Fprintf(a.out, "\nto grant exactly this:\n  tracon grant add %s%s --digest %s\n", quoteWords(append([]string{}, words...)...), replace, r.Content.Digest())
+	return nil
+}
+
+func toChangesJSON(changes []bundle.Change) []changeJSON {
+	list := []changeJSON{}
+	for _, c := range changes {
+		list = append(list, changeJSON{c.Path, c.Kind(), textdiff.Unified(c.Path, c.Old, c.New)})
+	}
+	return list
+}
+
+// changes is what differs from what was granted.
+func (a *app) changes(ctx context.Context, h *daemon.House, call gate.Call) ([]changeJSON, error) {
+	r, err := h.Admin.Review(ctx, grant.Ref{Tenant: call.Tenant, Skill: call.Skill, Script: call.Script})
+	if err != nil {
+		return nil, err
+	}
+	return toChangesJSON(r.Changes), nil
+}
+
+// printChanges shows differences: at most so many lines, all for zero.
+func (a *app) printChanges(w io.Writer, changes []changeJSON, most int) {
+	var lines []string
+	for _, c := range changes {
+		lines = append(lines, c.Kind+" "+c.Path)
+		for line := range strings.Lines(c.Difference) {
+			lines = append(lines, "  "+strings.TrimSuffix(line, "\n"))
+		}
+	}
+	for i, line := range lines {
+		if most > 0 && i == most {
+			fmt.Fprintf(w, "  … %d more lines; `tracon grant diff` shows them\n", len(lines)-i)
+			break
+		}
+		fmt.Fprintf(w, "  %s\n", harmless(line, false))
+	}
+}
+
+func lined(s string) string {
+	if s == "" || strings.HasSuffix(s, "\n") {
+		return s
+	}
+	return s + "\n"
+}
+
+func (a *app) grantDiffCmd() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "diff SKILL [SCRIPT]",
+		Short: "Show what has changed since the grant",
+		Long:  `Shows the difference from what was granted to what is there now. Exits 0 when nothing has changed, else 1.`,
+		Args:  refArgs(&all),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				ref, err := a.ref(ctx, h, args, all)
+				if err != nil {
+					return err
+				}
+				r, err := h.Admin.Review(ctx, ref)
+				if err != nil {
+					return err
+				}
+				if r.Granted.ID == "" {
+					return hint(fmt.Errorf("%w: %s was never granted to tenant %s", grant.ErrNotFound, ref, ref.Tenant), "tracon grant review %s", quoteWords(args...))
+				}
+				changes := toChangesJSON(r.Changes)
+				var exit error
+				if len(changes) > 0 {
+					exit = &exitWith{exitError, nil}
+				}
+				if a.json {
+					return errors.Join(a.printJSON(struct {
+						Granted grant.Grant  `json:"granted"`
+						Changes []changeJSON `json:"changes"`
+					}{r.Granted, changes}), exit)
+				}
+				if len(changes) == 0 {
+					fmt.Fprintf(a.out, "nothing has changed since grant %s\n", r.Granted.ID)
+				}
+				a.printChanges(a.out, changes, 0)
+				return exit
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all-scripts", false, allScriptsHelp)
+	return cmd
+}
+
+func (a *app) grantAddCmd() *cobra.Command {
+	var all, replace bool
+	var digest, reason, expires, tier string
+	cmd := &cobra.Command{
+		Use:   "add SKILL [SCRIPT]",
+		Short: "Let the tenant run a script while its content stays what was reviewed",
+		Long: `Grants what --digest names: the content that was reviewed. If a byte has changed
+since, nothing is granted, and the new digest is not told: review it again.
+
+Without --digest it shows the content and asks, where there is a terminal.`,
+		Example: `  tracon grant add unit-converter scripts/convert.py --digest sha256:…
+  tracon grant add sales-report --all-scripts --expires 720h --reason "month end" --digest sha256:…`,
+		Args: refArgs(&all),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g := admin.Granting{Actor: a.who(), MinTier: grant.Tier(tier), Reason: reason, Replace: replace}
+			var err error
+			if g.Expires, err = parseExpiry(expires, time.Now()); err != nil {
+				return err
+			}
+			if digest != "" {
+				if g.Digest, err = bundle.ParseDigest(digest); err != nil {
+					return err
+				}
+			}
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				if g.Ref, err = a.ref(ctx, h, args, all); err != nil {
+					return err
+				}
+				g.Source = source(h, args[0])
+				if g.Digest.IsZero() {
+					if g.Digest, err = a.reviewed(ctx, h, g.Ref, args); err != nil {
+						return err
+					}
+				}
+				if g.MinTier == "" {
+					if g.MinTier, err = h.Tier(ctx); err != nil {
+						return err
+					}
+				}
+				made, err := h.Admin.Grant(ctx, g)
+				switch {
+				case errors.Is(err, admin.ErrPinned):
+					return hint(err, "look at `tracon grant diff %s`, then say --replace", quoteWords(args...))
+				case errors.Is(err, admin.ErrChanged):
+					return hint(err, "review it again: tracon grant review %s", quoteWords(args...))
+				case err != nil:
+					return err
+				}
+				if a.json {
+					return a.printJSON(made)
+				}
+				fmt.Fprintf(a.out, "granted %s to tenant %s: %s, tier %s%s (grant %s)\n", harmless(made.Ref.String(), false), made.Ref.Tenant, made.Pin, made.MinTier, until(made.Expires), made.ID)
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&all, "all-scripts", false, allScriptsHelp)
+	f.BoolVar(&replace, "replace", false, "replace a grant in force that pins other content")
+	f.StringVar(&digest, "digest", "", "digest that was reviewed, sha256:…")
+	f.StringVar(&reason, "reason", "", "why, for the log")
+	f.StringVar(&expires, "expires", "", "when it ends: a duration such as 720h, or a time such as 2027-01-31T00:00:00Z (default: never)")
+	f.StringVar(&tier, "tier", "", "least tier that may run it: process, sandbox, kernel, vm (default: the tier in force here)")
+	return cmd
+}
+
+// reviewed shows the content to a person and returns its digest after a yes.
+func (a *app) reviewed(ctx context.Context, h *daemon.House, ref grant.Ref, args []string) (bundle.Digest, error) {
+	if !a.inTTY || a.json {
+		return bundle.Digest{}, hint(errors.New("--digest is missing: name what was reviewed"), "tracon grant review %s", quoteWords(append([]string{}, args...)...))
+	}
+	r, err := h.Admin.Review(ctx, ref)
+	if err != nil {
+		return bundle.Digest{}, err
+	}
+	if err := a.showReview(r, args, false); err != nil {
+		return bundle.Digest{}, err
+	}
+	ok, err := a.ask(ctx, "Grant this?")
+	if err == nil && !ok {
+		err = errors.New("nothing was granted")
+	}
+	return r.Content.Digest(), err
+}
+
+func parseExpiry(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("--expires %q: write a duration such as 720h, or a time such as 2027-01-31T00:00:00Z", s)
+	}
+	return t, nil
+}
+
+func until(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return ", until " + t.Local().Format(time.DateTime)
+}
+
+func (a *app) grantListCmd() *cobra.Command {
+	var f grant.Filter
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the tenant's grants, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				grants, err := h.Admin.Grants(ctx, a.tenant, f)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(append([]grant.Grant{}, grants...))
+				}
+				rows := [][]string{{"GRANT", "STATE", "FOR", "PIN", "TIER", "BY", "GRANTED"}}
+				for _, g := range grants {
+					rows = append(rows, []string{g.ID, g.State(time.Now()) + until(g.Expires), g.Ref.String(), g.Pin.Hex()[:16], string(g.MinTier), g.GrantedBy, g.Granted.Local().Format(time.DateTime)})
+				}
+				return a.table(rows)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.Skill, "skill", "", "only grants of this skill")
+	cmd.Flags().IntVar(&f.Limit, "limit", 1000, "at most so many")
+	return cmd
+}
+
+func (a *app) grantRevokeCmd() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "revoke GRANT",
+		Short: "Take a grant back",
+		Long:  `Takes a grant back. A call that waits for a slot is refused too; a script that runs goes on.`,
+		Args:  exactly("GRANT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				g, err := h.Admin.Revoke(ctx, a.who(), a.tenant, args[0], reason)
+				if err != nil {
+					return hint(err, "`tracon grant list` lists the grants of tenant %s", a.tenant)
+				}
+				if a.json {
+					return a.printJSON(g)
+				}
+				fmt.Fprintf(a.out, "revoked grant %s for %s\n", g.ID, harmless(g.Ref.String(), false))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log")
+	return cmd
+}

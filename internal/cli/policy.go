@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+func (a *app) policyCmd() *cobra.Command {
+	return group("policy", "Show and set what holds for a tenant, and for the host", a.policyShowCmd(), a.policySetCmd())
+}
+
+func (a *app) policyShowCmd() *cobra.Command {
+	var host bool
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show the tenant's policy, or the host's settings",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				if host {
+					settings, err := h.Hosts.Host(ctx)
+					if err != nil {
+						return err
+					}
+					return a.showHost(h, settings)
+				}
+				p, err := h.Gate.Policy(ctx, a.tenant)
+				if err != nil {
+					return err
+				}
+				return a.showPolicy(p)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&host, "host", false, "the host's settings, which hold for every tenant")
+	return cmd
+}
+
+func (a *app) showPolicy(p gate.Policy) error {
+	if a.json {
+		return a.printJSON(p)
+	}
+	rows := [][]string{
+		{"tenant", a.tenant}, {"enabled", fmt.Sprint(p.Enabled)}, {"interpreters", orNone(strings.Join(p.Interpreters, ","))},
+		{"min-tier", orNone(string(p.MinTier))}, {"timeout", p.Timeout.String()},
+		{"max-arguments", config.FormatSize(int64(p.MaxArguments))}, {"max-output", config.FormatSize(int64(p.MaxOutput))},
+		{"max-inputs", config.FormatSize(p.MaxInputs)}, {"max-outputs", config.FormatSize(p.MaxOutputs)},
+		{"max-output-files", fmt.Sprint(p.MaxOutputFiles)}, {"memory", config.FormatSize(p.Memory)}, {"processes", fmt.Sprint(p.Processes)},
+		{"keep-arguments", fmt.Sprint(p.KeepArguments)},
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Environment)) {
+		rows = append(rows, []string{"env", name + "=" + p.Environment[name]})
+	}
+	return a.table(rows)
+}
+
+func (a *app) showHost(h *daemon.House, s gate.Host) error {
+	if a.json {
+		return a.printJSON(s)
+	}
+	where := "the data folder (`tracon policy set --host`)"
+	if h.Config.File != "" {
+		where = h.Config.File
+	}
+	rows := [][]string{{"kept in", where}, {"enabled", fmt.Sprint(s.Enabled)}}
+	for _, ext := range slices.Sorted(maps.Keys(s.Interpreters)) {
+		rows = append(rows, []string{"interpreter", ext + " = " + s.Interpreters[ext].Path + s.Interpreters[ext].Name})
+	}
+	if len(s.Interpreters) == 0 {
+		rows = append(rows, []string{"interpreter", "none: nothing runs"})
+	}
+	return a.table(rows)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// policyFlags are the fields that `policy set` changes. A flag that is not
+// given leaves its field alone.
+type policyFlags struct {
+	host, enabled, keep     bool
+	interpreters, env       []string
+	minTier                 string
+	timeout                 time.Duration
+	arguments, output       string
+	inputs, outputs, memory string
+	outputFiles, processes  int
+	changed                 func(string) bool
+}
+
+func (a *app) policySetCmd() *cobra.Command {
+	var p policyFlags
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Change the tenant's policy, or the host's settings",
+		Long: `Changes what the flags name and leaves the rest. The change and its entry in the
+log are written together. A size or time of 0 means the default.
+
+The host's settings (--host) are kept in the data folder only where there is no
+configuration file; with one, set them there.`,
+		Example: `  tracon policy set --enabled --interpreters py,sh
+  tracon policy set --timeout 2m --max-output 1MiB
+  tracon policy set --enabled=false
+  tracon policy set --host --enabled --interpreters py=/usr/bin/python3`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p.changed = cmd.Flags().Changed
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				if p.host {
+					return a.setHost(ctx, h, p)
+				}
+				set, err := h.Admin.SetPolicy(ctx, a.who(), a.tenant, p.apply)
+				if err != nil {
+					return err
+				}
+				return a.showPolicy(set)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&p.host, "host", false, "change the host's settings instead: --enabled and --interpreters")
+	f.BoolVar(&p.enabled, "enabled", false, "the switch (--enabled=false turns it off)")
+	f.StringSliceVar(&p.interpreters, "interpreters", nil, "extensions that the tenant may use, such as py,sh; with --host: py=/usr/bin/python3")
+	f.StringVar(&p.minTier, "min-tier", "", "least tier: process, sandbox, kernel, vm; empty: the grant's")
+	f.DurationVar(&p.timeout, "timeout", 0, "of a run, such as 30s")
+	f.StringVar(&p.arguments, "max-arguments", "", "size of a call's arguments, such as 64KiB")
+	f.StringVar(&p.output, "max-output", "", "size of each output stream")
+	f.StringVar(&p.inputs, "max-inputs", "", "size of all input files")
+	f.StringVar(&p.outputs, "max-outputs", "", "size of all output files")
+	f.IntVar(&p.outputFiles, "max-output-files", 0, "number of output files")
+	f.StringVar(&p.memory, "memory", "", "of a run, where the executor can hold it")
+	f.IntVar(&p.processes, "processes", 0, "of a run, where the executor can hold it")
+	f.BoolVar(&p.keep, "keep-arguments", false, "keep the text of arguments in the record of each call")
+	f.StringArrayVar(&p.env, "env", nil, "NAME=VALUE that scripts see; NAME= takes it away (repeatable)")
+	return cmd
+}
+
+// apply changes the fields whose flags were given.
+func (f policyFlags) apply(p *gate.Policy) error {
+	if f.changed("enabled") {
+		p.Enabled = f.enabled
+	}
+	if f.changed("interpreters") {
+		p.Interpreters = slices.Compact(slices.Sorted(slices.Values(f.interpreters)))
+	}
+	if f.changed("min-tier") {
+		p.MinTier = grant.Tier(f.minTier)
+	}
+	if f.changed("timeout") {
+		p.Timeout = f.timeout
+	}
+	if f.changed("max-output-files") {
+		p.MaxOutputFiles = f.outputFiles
+	}
+	if f.changed("processes") {
+		p.Processes = f.processes
+	}
+	if f.changed("keep-arguments") {
+		p.KeepArguments = f.keep
+	}
+	for _, s := range []struct {
+		flag, text string
+		set        func(int64)
+	}{
+		{"max-arguments", f.arguments, func(n int64) { p.MaxArguments = int(n) }},
+		{"max-output", f.output, func(n int64) { p.MaxOutput = int(n) }},
+		{"max-inputs", f.inputs, func(n int64) { p.MaxInputs = n }},
+		{"max-outputs", f.outputs, func(n int64) { p.MaxOutputs = n }},
+		{"memory", f.memory, func(n int64) { p.Memory = n }},
+	} {
+		if !f.changed(s.flag) {
+			continue
+		}
+		n, err := config.ParseSize(s.text)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", s.flag, err)
+		}
+		s.set(n)
+	}
+	for _, pair := range f.env {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return fmt.Errorf("--env %s: write NAME=VALUE", pair)
+		}
+		if value == "" {
+			delete(p.Environment, name)
+			continue
+		}
+		if p.Environment == nil {
+			p.Environment = map[string]string{}
+		}
+		p.Environment[name] = value
+	}
+	return nil
+}
+
+func (a *app) setHost(ctx context.Context, h *daemon.House, f policyFlags) error {
+	if h.Config.File != "" {
+		return hint(errors.New("the host's settings stand in the configuration file"), "set `enabled` and `interpreters` in %s", h.Config.File)
+	}
+	set, err := h.Admin.SetHost(ctx, a.who(), func(s *gate.Host) error {
+		if f.changed("enabled") {
+			s.Enabled = f.enabled
+		}
+		if !f.changed("interpreters") {
+			return nil
+		}
+		s.Interpreters = map[string]gate.Interpreter{}
+		for _, pair := range f.interpreters {
+			ext, path, _ := strings.Cut(pair, "=")
+			in, err := h.Probe(ctx, ext, path)
+			if err != nil {
+				return err
+			}
+			s.Interpreters[ext] = in
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.showHost(h, set)
+}

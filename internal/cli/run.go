@@ -1,0 +1,387 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+// callFlags are the words of a call, shared by run and explain.
+type callFlags struct {
+	args, stdin string
+	in          []string
+}
+
+func (f *callFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.args, "args", "", "arguments as one JSON value")
+	cmd.Flags().StringVar(&f.stdin, "stdin", "", "file with the arguments as one JSON value; - for standard input")
+	cmd.Flags().StringArrayVar(&f.in, "in", nil, "input file or folder, as PATH or PATH=NAME (repeatable)")
+	cmd.MarkFlagsMutuallyExclusive("args", "stdin")
+}
+
+// callArgs takes SKILL SCRIPT [-- words].
+func callArgs(cmd *cobra.Command, args []string) error {
+	n := cmd.ArgsLenAtDash()
+	if n < 0 {
+		n = len(args)
+	}
+	if err := exactly("SKILL", "SCRIPT")(cmd, args[:n]); err != nil {
+		if n > 2 {
+			return hint(err, "a script's own arguments stand behind --")
+		}
+		return err
+	}
+	return nil
+}
+
+// build makes the call that the words mean.
+func (f *callFlags) build(ctx context.Context, a *app, h *daemon.House, args []string) (gate.Call, error) {
+	call := gate.Call{Tenant: a.tenant, Actor: a.who(), Script: args[1]}
+	var err error
+	if call.Skill, err = h.SkillName(ctx, args[0]); err != nil {
+		return call, err
+	}
+	policy, err := h.Gate.Policy(ctx, a.tenant)
+	if err != nil {
+		return call, err
+	}
+	if call.Inputs, err = readInputs(f.in, policy.MaxInputs); err != nil {
+		return call, err
+	}
+	words := args[2:]
+	switch {
+	case len(words) > 0 && (f.args != "" || f.stdin != ""):
+		return call, errors.New("arguments stand behind --, or in --args or --stdin, not in two of them")
+	case f.args != "":
+		call.Arguments = json.RawMessage(f.args)
+	case f.stdin != "":
+		// One byte over the limit is enough for the gate to refuse it.
+		if call.Arguments, err = a.readAll(f.stdin, gate.CeilingMaxArguments); err != nil {
+			return call, fmt.Errorf("--stdin: %w", err)
+		}
+	case len(words) > 0:
+		d, err := h.Declare(ctx, a.tenant, call.Skill, call.Script)
+		if errors.Is(err, gate.ErrUnknown) || errors.Is(err, bundle.ErrContent) {
+			return call, nil // the gates say what is amiss, and log it
+		}
+		if err != nil {
+			return call, err
+		}
+		if call.Arguments, err = argumentsOf(d, words); err != nil {
+			return call, err
+		}
+	}
+	return call, nil
+}
+
+func (a *app) runCmd() *cobra.Command {
+	var f callFlags
+	var yes bool
+	var outDir string
+	cmd := &cobra.Command{
+		Use:   "run [flags] SKILL SCRIPT [-- ARGUMENT...]",
+		Short: "Run a skill's script through every gate",
+		Long: `Takes the call through every gate and runs the script only when each says yes.
+SKILL is a folder (a word with a separator, or a folder that exists) or the name
+of a known skill. SCRIPT is the exact path of the script in the skill.
+
+What the script writes goes to standard output and standard error; one line about
+what happened goes to standard error, or everything as one JSON value with --json.
+
+Without a grant it shows what would run and asks, or, without a terminal, says
+which command would grant it. --grant says yes beforehand; it never replaces a
+grant of other content.
+
+Exit codes: the script's own from 0 to 122; 123 for its own above that; 124 timed
+out; 125 Tracon could not; 126 refused by a gate; 128+n killed by signal n, or
+130 and 143 when you stop it.`,
+		Example: `  tracon run --grant examples/skills/unit-converter scripts/convert.py -- --value 26.2 --factor 1.60934
+  tracon run sales-report scripts/report.py --in sales.csv --out results -- --month 2026-10
+  tracon run unit-converter scripts/convert.py --args '{"value":26.2,"factor":1.60934}' --json`,
+		Args: callArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				return a.run(ctx, h, &f, args, yes, outDir)
+			})
+			if _, ok := errors.AsType[*exitWith](err); err != nil && !ok {
+				err = &exitWith{exitTracon, err}
+			}
+			return err
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().BoolVar(&yes, "grant", false, "grant the script as it is now, and switch on what is needed on a laptop")
+	cmd.Flags().StringVar(&outDir, "out", "", "folder for the files that the script returns")
+	return cmd
+}
+
+func (a *app) run(ctx context.Context, h *daemon.House, f *callFlags, args []string, yes bool, outDir string) error {
+	call, err := f.build(ctx, a, h, args)
+	if err != nil {
+		return err
+	}
+	runner, err := h.Start(ctx)
+	if err != nil {
+		return err
+	}
+	standing, err := runner.Standing(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.offer(ctx, h, args[0], call, standing.Tier, yes); err != nil {
+		return err
+	}
+	shown := a.follow(&call)
+	out, err := runner.Run(ctx, call)
+	dropped := shown()
+
+	// The script must be gone and its ending written before this program is.
+	if cerr := h.Stop(context.WithoutCancel(ctx)); cerr != nil && err == nil {
+		err = cerr
+	}
+	if outDir != "" && len(out.Outputs) > 0 {
+		if werr := writeOutputs(outDir, out.Outputs); werr != nil {
+			return errors.Join(werr, a.report(ctx, h, args[0], call, out, err, outDir, dropped))
+		}
+	}
+	return a.report(ctx, h, args[0], call, out, err, outDir, dropped)
+}
+
+// follow shows output while the script runs, where a person watches. It returns
+// what waits for the last of it, and tells whether all of it was shown.
+func (a *app) follow(call *gate.Call) func() (showedAll bool) {
+	if !a.outTTY || a.json {
+		return func() bool { return false }
+	}
+	call.Live = gate.NewLive(0)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for c := range call.Live.Chunks() {
+			w := a.out
+			if c.Stream == gate.Stderr {
+				w = a.err
+			}
+			io.WriteString(w, harmless(string(c.Data), true))
+		}
+	})
+	return func() bool {
+		call.Live.Close()
+		wg.Wait()
+		return call.Live.Dropped() == 0
+	}
+}
+
+// outcomeJSON is what came of a call, as --json writes it.
+type outcomeJSON struct {
+	ID              string       `json:"id"`
+	Tenant          string       `json:"tenant"`
+	Skill           string       `json:"skill"`
+	Script          string       `json:"script"`
+	Code            string       `json:"code"` // "" for a script that ran to its end
+	ExitCode        *int         `json:"exitCode"`
+	Signal          *int         `json:"signal"`
+	TimedOut        bool         `json:"timedOut"`
+	Abandoned       bool         `json:"abandoned"`
+	Stdout          string       `json:"stdout"`
+	Stderr          string       `json:"stderr"`
+	Truncated       bool         `json:"truncated"`
+	Replaced        bool         `json:"replaced"`
+	Outputs         []outputJSON `json:"outputs"`
+	Notes           []string     `json:"notes"`
+	DurationSeconds float64      `json:"durationSeconds"`
+	WaitedSeconds   float64      `json:"waitedSeconds"`
+	Digest          string       `json:"digest,omitempty"`
+	Grant           string       `json:"grant,omitempty"`
+	Executor        string       `json:"executor,omitempty"`
+	Tier            string       `json:"tier,omitempty"`
+	Audit           *auditJSON   `json:"audit,omitempty"`
+	Error           *errorJSON   `json:"error,omitempty"`
+}
+
+type outputJSON struct {
+	Path   string        `json:"path"`
+	Size   int           `json:"size"`
+	Digest bundle.Digest `json:"digest"`
+}
+
+type auditJSON struct {
+	Index uint64 `json:"index"`
+	Hash  string `json:"hash"`
+}
+
+type errorJSON struct {
+	Code    string       `json:"code"`
+	Reason  string       `json:"reason"` // for the operator
+	Remedy  string       `json:"remedy,omitempty"`
+	Model   string       `json:"model"` // all that a model would read
+	Changes []changeJSON `json:"changes,omitempty"`
+}
+
+func toOutcomeJSON(call gate.Call, out tracon.Outcome, err error) outcomeJSON {
+	j := outcomeJSON{ID: out.ID, Tenant: call.Tenant, Skill: call.Skill, Script: call.Script, Code: tracon.Code(out, err),
+		TimedOut: out.Ending.TimedOut(), Abandoned: out.Abandoned, Stdout: out.Stdout, Stderr: out.Stderr,
+		Truncated: out.Truncated, Replaced: out.Replaced, Outputs: []outputJSON{}, Notes: append([]string{}, out.Notes...),
+		DurationSeconds: out.Duration.Seconds(), WaitedSeconds: out.Waited.Seconds(),
+		Grant: out.GrantID, Executor: out.Standing.Executor, Tier: string(out.Standing.Tier)}
+	if !out.Digest.IsZero() {
+		j.Digest = out.Digest.String()
+	}
+	if n, ok := out.Ending.ExitCode(); ok {
+		j.ExitCode = &n
+	}
+	if n, ok := out.Ending.Signal(); ok {
+		j.Signal = &n
+	}
+	for _, f := range out.Outputs {
+		j.Outputs = append(j.Outputs, outputJSON{f.Path, len(f.Data), bundle.Sum(f.Data)})
+	}
+	if out.Receipt.Valid() {
+		j.Audit = &auditJSON{out.Receipt.Index(), out.Receipt.Hash().String()}
+	}
+	if err != nil || j.Code != "" {
+		j.Error = &errorJSON{Code: j.Code, Model: tracon.ModelText(out, err), Reason: out.Ending.String()}
+		if err != nil {
+			j.Error.Reason = err.Error()
+		}
+		if d, ok := errors.AsType[*gate.Denial](err); ok {
+			j.Error.Reason, j.Error.Remedy = d.Err.Error(), d.Remedy
+		}
+	}
+	return j
+}
+
+// report shows what came of the call and returns the exit code as an error.
+func (a *app) report(ctx context.Context, h *daemon.House, skill string, call gate.Call, out tracon.Outcome, err error, outDir string, shown bool) error {
+	code := runExit(out, err)
+	if i, ok := errors.AsType[interrupted](context.Cause(ctx)); ok && errors.Is(err, tracon.ErrCancelled) {
+		code = exitSignal + int(i.signal)
+	}
+	var exit error
+	if code != 0 {
+		exit = &exitWith{code, nil}
+	}
+	denial, refused := errors.AsType[*gate.Denial](err)
+	if a.json {
+		j := toOutcomeJSON(call, out, err)
+		if refused && denial.Gate == gate.PinGate {
+			j.Error.Changes, _ = a.changes(context.WithoutCancel(ctx), h, call)
+		}
+		return errors.Join(a.printJSON(j), exit)
+	}
+	if !shown {
+		a.print(a.out, out.Stdout)
+		a.print(a.err, out.Stderr)
+	}
+	for _, n := range out.Notes {
+		a.say("tracon: note: %s", n)
+	}
+	if len(out.Outputs) > 0 {
+		a.sayOutputs(out.Outputs, outDir)
+	}
+	switch {
+	case refused:
+		a.sayRefused(context.WithoutCancel(ctx), h, skill, call, denial)
+	case err != nil:
+		a.say("tracon: %s", err)
+	default:
+		cut := ""
+		if out.Truncated {
+			cut = ", output cut at the limit"
+		}
+		if out.Replaced {
+			cut += ", bytes that are not UTF-8 replaced"
+		}
+		a.say("tracon: %s %s, %s: %s in %s%s (call %s)", call.Skill, call.Script, walls(out.Standing), out.Ending, round(out.Duration), cut, out.ID)
+	}
+	return exit
+}
+
+// walls says in a few words what stood around the script.
+func walls(s gate.Standing) string {
+	if s.Tier == "process" {
+		return "no sandbox (executor " + s.Executor + ")"
+	}
+	return "in the " + string(s.Tier) + " tier (executor " + s.Executor + ")"
+}
+
+// print writes what a script wrote: as it is to a file or a pipe, harmless to a
+// terminal, with a line feed behind it there.
+func (a *app) print(w io.Writer, text string) {
+	if a.outTTY {
+		text = harmless(text, true)
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+	}
+	io.WriteString(w, text)
+}
+
+func (a *app) sayOutputs(files []bundle.File, dir string) {
+	var names []string
+	for i, f := range files {
+		if i == 8 {
+			names = append(names, fmt.Sprintf("and %d more", len(files)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (%d bytes)", f.Path, len(f.Data)))
+	}
+	if dir == "" {
+		a.say("tracon: files returned and dropped: %s; --out DIR keeps them", strings.Join(names, ", "))
+		return
+	}
+	a.say("tracon: files in %s: %s", dir, strings.Join(names, ", "))
+}
+
+// sayRefused says which gate refused, why, and what to do.
+func (a *app) sayRefused(ctx context.Context, h *daemon.House, skill string, call gate.Call, d *gate.Denial) {
+	a.say("tracon: refused by gate %s: %s", d.Gate, d.Err)
+	words := quoteWords(skill, call.Script)
+	switch d.Gate {
+	case gate.PinGate:
+		if changes, err := a.changes(ctx, h, call); err == nil {
+			a.printChanges(a.err, changes, 40)
+		}
+		a.say("  tracon grant review %s   shows it all; grant it again with the command that it names", words)
+	case gate.GrantGate:
+		a.say("  tracon grant review %s   shows what would run, and the command that grants it", words)
+		if h.Config.File == "" && !h.Config.Production {
+			a.say("  tracon run --grant %s   grants it as it is and runs it", words)
+		}
+	case gate.SwitchGate, gate.InterpreterGate:
+		a.say("  %s: %s", d.Remedy, a.switchHint(h, call))
+	default:
+		a.say("  %s", d.Remedy)
+	}
+	a.say("  tracon explain %s   asks every gate", words)
+}
+
+// switchHint names the command or the key that opens the switch and the allow-list.
+func (a *app) switchHint(h *daemon.House, call gate.Call) string {
+	if h.Config.File != "" {
+		return fmt.Sprintf("`enabled` and `interpreters` in %s, and `tracon policy set --enabled --interpreters …` for tenant %s", h.Config.File, call.Tenant)
+	}
+	return "`tracon run --grant …` does it, or `tracon policy set [--host] --enabled --interpreters …`"
+}
+
+// quoteWords writes words as a shell takes them.
+func quoteWords(words ...string) string {
+	for i, w := range words {
+		if w == "" || strings.ContainsFunc(w, func(r rune) bool {
+			return !(r == '-' || r == '_' || r == '.' || r == '/' || r == ':' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+		}) {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

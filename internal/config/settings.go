@@ -1,0 +1,184 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
+)
+
+// A Config is what an installation is told. Read one with [Load].
+type Config struct {
+	Data         string            // folder of the database; absolute
+	Enabled      bool              // the host's switch
+	Production   bool              // conveniences that grant and open are off
+	Interpreters map[string]string // extension to absolute path
+	TrustClaimed bool
+	Skills       []string // folders that hold skills; absolute
+	Executor     string
+	Runtime      string // folder for staging; empty: the user's runtime folder
+
+	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults
+	SlotWait, Grace                              time.Duration
+	Content                                      bundle.Limits
+
+	// File is the configuration file that was read, empty where there is none.
+	// Without one, the host's switch and its allow-list are kept in the data folder.
+	File string
+
+	origins map[string]string
+}
+
+// A Setting is one line of the table.
+type Setting struct {
+	Key  string
+	Doc  string
+	list bool // a list of texts
+	dict bool // a map of texts
+	set  func(c *Config, text string, from folder) error
+	text func(c *Config) string
+}
+
+// folder resolves a relative path beside where it was written.
+type folder string
+
+func (f folder) abs(p string) string {
+	if p == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(string(f), p)
+}
+
+// Env returns the environment variable that overrides the setting.
+func (s Setting) Env() string { return "TRACON_" + strings.ToUpper(s.Key) }
+
+// Settings is the table of all settings, in the order in which they are shown.
+var Settings = []Setting{
+	{Key: "data", Doc: "folder that holds the database; made with mode 0700 on first use",
+		set:  func(c *Config, s string, f folder) error { c.Data = f.abs(s); return notBlank(s) },
+		text: func(c *Config) string { return c.Data }},
+	boolean("enabled", "the host's switch: off, and nothing runs", func(c *Config) *bool { return &c.Enabled }),
+	boolean("production", "switches off what is convenient on a laptop, such as run --grant", func(c *Config) *bool { return &c.Production }),
+	{Key: "interpreters", dict: true, Doc: "allow-list: file extension to an interpreter's absolute path; empty, and nothing runs",
+		set: setInterpreters,
+		text: func(c *Config) string {
+			var pairs []string
+			for _, ext := range slices.Sorted(maps.Keys(c.Interpreters)) {
+				pairs = append(pairs, ext+"="+c.Interpreters[ext])
+			}
+			return strings.Join(pairs, ",")
+		}},
+	{Key: "skills", list: true, Doc: "folders that hold skills, the first wins where two have one name",
+		set: func(c *Config, s string, f folder) error {
+			c.Skills = nil
+			for dir := range strings.SplitSeq(s, ",") {
+				if dir != "" {
+					c.Skills = append(c.Skills, f.abs(dir))
+				}
+			}
+			return nil
+		},
+		text: func(c *Config) string { return strings.Join(c.Skills, ",") }},
+	{Key: "executor", Doc: "what runs the scripts: process",
+		set: func(c *Config, s string, _ folder) error {
+			if s != "process" {
+				return fmt.Errorf("%q is not an executor; there is: process", s)
+			}
+			c.Executor = s
+			return nil
+		},
+		text: func(c *Config) string { return c.Executor }},
+	{Key: "runtime", Doc: "folder below which each run gets its own; empty: the user's runtime folder",
+		set:  func(c *Config, s string, f folder) error { c.Runtime = f.abs(s); return nil },
+		text: func(c *Config) string { return c.Runtime }},
+	boolean("trust_claimed", "take an executor's own word for its tier", func(c *Config) *bool { return &c.TrustClaimed }),
+	whole("slots", "scripts that run at once; 0: twice the processors", func(c *Config) *int { return &c.Slots }),
+	whole("slots_per_tenant", "of them for one tenant; 0: half", func(c *Config) *int { return &c.SlotsPerTenant }),
+	whole("queue", "calls on their way to a slot; 0: 1024", func(c *Config) *int { return &c.Queue }),
+	whole("queue_per_tenant", "of them for one tenant; 0: half", func(c *Config) *int { return &c.QueuePerTenant }),
+	duration("slot_wait", "how long a call waits for a slot; 0s: 30s", func(c *Config) *time.Duration { return &c.SlotWait }),
+	duration("grace", "how long past a script's timeout its end is waited for; 0s: 5s", func(c *Config) *time.Duration { return &c.Grace }),
+	size("max_file", "size of one file of a skill", func(c *Config) *int64 { return &c.Content.FileBytes }),
+	size("max_skill", "size of all files of a skill", func(c *Config) *int64 { return &c.Content.TotalBytes }),
+	whole("max_files", "files of a skill", func(c *Config) *int { return &c.Content.Files }),
+	whole("max_depth", "elements of a path in a skill", func(c *Config) *int { return &c.Content.Depth }),
+	whole("max_path", "bytes of a path in a skill", func(c *Config) *int { return &c.Content.PathBytes }),
+}
+
+func setInterpreters(c *Config, s string, _ folder) error {
+	c.Interpreters = map[string]string{}
+	for pair := range strings.SplitSeq(s, ",") {
+		if pair == "" {
+			continue
+		}
+		ext, path, _ := strings.Cut(pair, "=")
+		if err := gate.CheckExtension(ext); err != nil {
+			return err
+		}
+		if !filepath.IsAbs(path) {
+			return fmt.Errorf("the interpreter for %s is %q; write an absolute path, such as /usr/bin/python3", ext, path)
+		}
+		c.Interpreters[ext] = filepath.Clean(path)
+	}
+	return nil
+}
+
+func notBlank(s string) error {
+	if s == "" {
+		return fmt.Errorf("it is blank")
+	}
+	return nil
+}
+
+func boolean(key, doc string, field func(*Config) *bool) Setting {
+	return Setting{Key: key, Doc: doc,
+		set: func(c *Config, s string, _ folder) error {
+			if s != "true" && s != "false" {
+				return fmt.Errorf("%q is neither true nor false", s)
+			}
+			*field(c) = s == "true"
+			return nil
+		},
+		text: func(c *Config) string { return strconv.FormatBool(*field(c)) }}
+}
+
+func whole(key, doc string, field func(*Config) *int) Setting {
+	return Setting{Key: key, Doc: doc,
+		set: func(c *Config, s string, _ folder) error {
+			n, err := strconv.Atoi(s)
+			if err != nil || n < 0 {
+				return fmt.Errorf("%q is not a whole number from 0 up", s)
+			}
+			*field(c) = n
+			return nil
+		},
+		text: func(c *Config) string { return strconv.Itoa(*field(c)) }}
+}
+
+func duration(key, doc string, field func(*Config) *time.Duration) Setting {
+	return Setting{Key: key, Doc: doc,
+		set: func(c *Config, s string, _ folder) error {
+			d, err := time.ParseDuration(s)
+			if err != nil || d < 0 {
+				return fmt.Errorf("%q is not a duration; write one such as 30s or 1m30s", s)
+			}
+			*field(c) = d
+			return nil
+		},
+		text: func(c *Config) string { return field(c).String() }}
+}
+
+func size(key, doc string, field func(*Config) *int64) Setting {
+	return Setting{Key: key, Doc: doc,
+		set: func(c *Config, s string, _ folder) (err error) {
+			*field(c), err = ParseSize(s)
+			return err
+		},
+		text: func(c *Config) string { return FormatSize(*field(c)) }}
+}

@@ -1,0 +1,169 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tracon-go/tracon"
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/schema"
+	"github.com/tracon-go/tracon/skill"
+	"github.com/tracon-go/tracon/store/sqlite"
+)
+
+// DatabaseFile is the name of the database in the data folder.
+const DatabaseFile = "tracon.db"
+
+// A House is one installation, opened. Its methods are not safe for concurrent
+// use; what it holds is.
+type House struct {
+	Config *config.Config
+	Store  *sqlite.Store
+	Log    *audit.Log
+	Hosts  gate.Hosts
+	Gate   *gate.Gate
+	Admin  *admin.Admin
+	Skills *skill.Library
+
+	logger *slog.Logger
+	exec   *process.Executor // nil until Start
+	runner *tracon.Runner    // nil until Start
+}
+
+// Open opens the installation that c tells of. The data folder is made if need
+// be. The executor is not started: see [House.Start].
+func Open(ctx context.Context, c *config.Config, logger *slog.Logger) (*House, error) {
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("the data folder: %w; make it, or name another with --data", err)
+	}
+	st, err := sqlite.Open(ctx, filepath.Join(c.Data, DatabaseFile), sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	h := &House{Config: c, Store: st, Log: audit.NewLog(st), Hosts: hosts(c, st), logger: logger}
+	h.Skills = skill.NewLibrary(c.Skills, c.Content)
+	declarations := skill.NewDeclarations()
+	h.Gate = gate.New(gate.Config{
+		Hosts: h.Hosts, Policies: st, Contents: h.Skills, Declarer: declarations,
+		Schemas: schema.New(schema.Options{}), Grants: st, Log: h.Log,
+	})
+	h.Admin = admin.New(admin.Config{Store: st, Log: h.Log, Hosts: h.Hosts, Contents: h.Skills})
+	return h, nil
+}
+
+// Start starts the executor and returns the runner over it; a second call
+// returns the same.
+func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {
+	if h.runner != nil {
+		return h.runner, nil
+	}
+	e, err := h.executor()
+	if err != nil {
+		return nil, err
+	}
+	c := h.Config
+	h.runner, err = tracon.New(tracon.Config{
+		Gate: h.Gate, Executor: e, Calls: h.Store, Logger: h.logger,
+		Slots: c.Slots, SlotsPerTenant: c.SlotsPerTenant, Queue: c.Queue, QueuePerTenant: c.QueuePerTenant,
+		SlotWait: c.SlotWait, Grace: c.Grace,
+	})
+	return h.runner, err
+}
+
+func (h *House) executor() (*process.Executor, error) {
+	if h.exec != nil {
+		return h.exec, nil
+	}
+	e, err := process.New(process.Config{Runtime: h.Config.Runtime, Logger: h.logger})
+	if err != nil {
+		return nil, fmt.Errorf("the executor %s: %w", h.Config.Executor, err)
+	}
+	h.exec = e
+	return e, nil
+}
+
+// Posture returns which walls the executor puts around a script on this host.
+func (h *House) Posture(ctx context.Context) (executor.Posture, error) {
+	e, err := h.executor()
+	if err != nil {
+		return executor.Posture{}, err
+	}
+	return e.Posture(ctx)
+}
+
+// Tier returns the tier in force.
+func (h *House) Tier(ctx context.Context) (grant.Tier, error) {
+	p, err := h.Posture(ctx)
+	return p.Tier, err
+}
+
+// Stop takes no more calls and waits for the end of those under way. When ctx
+// is done first it stops them.
+func (h *House) Stop(ctx context.Context) error {
+	if h.runner == nil {
+		return nil
+	}
+	return h.runner.Close(ctx)
+}
+
+// Close stops what was started and closes the store.
+func (h *House) Close(ctx context.Context) error {
+	err := h.Stop(ctx)
+	if h.exec != nil {
+		err = errors.Join(err, h.exec.Close())
+	}
+	return errors.Join(err, h.Store.Close())
+}
+
+// IsFolder reports whether the word that names a skill is a folder: it has a
+// separator, or a folder of that name is there.
+func (h *House) IsFolder(word string) bool {
+	if strings.ContainsRune(word, '/') || strings.ContainsRune(word, filepath.Separator) {
+		return true
+	}
+	info, err := os.Stat(word)
+	return err == nil && info.IsDir()
+}
+
+// SkillName returns the name of the skill that word means: a folder, which is
+// added to the known ones, or the name of a known one.
+func (h *House) SkillName(_ context.Context, word string) (string, error) {
+	if !h.IsFolder(word) {
+		return word, nil
+	}
+	s, err := h.Skills.AddFolder(word)
+	if err != nil {
+		return "", err
+	}
+	return s.Name, nil
+}
+
+// Declare returns how the script takes its arguments, as the skill says now. It
+// is for reading words; the gates read again what they decide on.
+func (h *House) Declare(ctx context.Context, tenant, name, script string) (gate.Declaration, error) {
+	b, err := h.Read(ctx, tenant, name)
+	if err != nil {
+		return gate.Declaration{}, err
+	}
+	if _, _, ok := b.Text(script); !ok {
+		return gate.Declaration{}, fmt.Errorf("%w: script %q", gate.ErrUnknown, script)
+	}
+	return skill.NewDeclarations().Declare(b, script)
+}
+
+// Read reads every file of the skill as it is now.
+func (h *House) Read(ctx context.Context, tenant, name string) (bundle.Bundle, error) {
+	return h.Skills.Read(ctx, tenant, name, h.Config.Content)
+}
