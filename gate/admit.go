@@ -16,18 +16,22 @@ import (
 // # Errors
 //
 // A *Denial, which wraps ErrDenied, when a gate refused. One that wraps
-// audit.ErrUnavailable when the log could not be written, be it the intent or
-// the refusal. Any other error means that something could not be read. With
-// each of them nothing runs.
+// audit.ErrUnavailable, and is no Denial, when the log could not be written, be
+// it the intent or the refusal. Any other error means that something could not
+// be read, or that the call's ID is none. With each of them nothing runs.
 func (g *Gate) Admit(ctx context.Context, call Call, s Standing) (Request, error) {
 	if call.ID == "" {
 		call.ID = id.New()
 	}
+	if !id.Valid(call.ID) {
+		return Request{}, errors.New("gate: the call's id is not a UUIDv7")
+	}
 	req, err := g.admit(ctx, call, s)
 	if d, ok := errors.AsType[*Denial](err); ok {
 		if lerr := g.refused(ctx, call, d); lerr != nil {
-			return Request{}, errors.Join(err, lerr)
+			return Request{}, fmt.Errorf("%w (what could not be written: %v)", lerr, d)
 		}
+		return Request{}, d
 	}
 	return req, err
 }

@@ -1,10 +1,13 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tracon-go/tracon/bundle"
@@ -36,12 +39,22 @@ func (o open) arguments(ctx context.Context, declarer Declarer, schemas Schemas,
 	return a, nil
 }
 
-// declared asks for the declaration. One that cannot be read is a fault of the
+// declared asks for the declaration. One that cannot be used is a fault of the
 // content, so it is refused under that gate's name.
 func declared(declarer Declarer, b bundle.Bundle, script string) (Declaration, error) {
-	d, err := declarer.Declare(b, script)
-	if err != nil {
+	deny := func(err error) (Declaration, error) {
 		return Declaration{}, &Denial{Gate: ContentGate, Err: err, Remedy: "mend the skill's declaration"}
+	}
+	d, err := declarer.Declare(b, script)
+	switch {
+	case errors.Is(err, bundle.ErrContent):
+		return deny(err)
+	case err != nil:
+		return Declaration{}, fmt.Errorf("gate: reading the declaration: %w", err)
+	case !slices.Contains(Modes(), d.Mode):
+		return deny(fmt.Errorf("the declaration of %q has no argument mode (%q)", script, d.Mode))
+	case d.Timeout < 0:
+		return deny(fmt.Errorf("the declaration of %q has a negative timeout", script))
 	}
 	return d, nil
 }
@@ -54,13 +67,12 @@ func checked(ctx context.Context, schemas Schemas, policy Policy, d Declaration,
 		err := fmt.Errorf("arguments of %d bytes, at most %d", n, policy.MaxArguments)
 		return deny(err.Error()+".", err)
 	}
-	value := []byte(call.Arguments)
+	value := bytes.Clone(call.Arguments) // what is checked is what is run, whatever the caller does to its slice
 	if len(value) == 0 {
-		empty, err := d.Mode.empty()
-		if err != nil {
-			return arguments{}, err
-		}
-		value = []byte(empty)
+		value = []byte(d.Mode.empty())
+	}
+	if err := d.Mode.form(value); err != nil {
+		return deny(err.Error(), err)
 	}
 	canonical, err := schemas.Check(ctx, d.Schema, value)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
-	"github.com/tracon-go/tracon/grant"
 )
 
 // A Call is what a model or a person asked for. Nothing in it is trusted but
@@ -31,7 +30,7 @@ func (c Call) subject() string { return audit.Clip(c.Skill + " " + c.Script) }
 // logTenant is whose history a refusal of c belongs to. A tenant's name that
 // breaks the rules has no history, and must not make one.
 func (c Call) logTenant() string {
-	if grant.CheckName("tenant", c.Tenant) != nil {
+	if CheckTenant(c.Tenant) != nil {
 		return NoTenant
 	}
 	return c.Tenant

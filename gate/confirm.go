@@ -41,7 +41,7 @@ func (g *Gate) Confirm(ctx context.Context, req Request) error {
 	if err != nil {
 		return err
 	}
-	if (interpreter{ext, in}) != s.interpreter {
+	if ext != s.interpreter.extension || in != s.interpreter.Interpreter {
 		return &Denial{Gate: InterpreterGate, Err: errors.New("the allow-list was changed while the call waited"), Remedy: "call again"}
 	}
 	return meets(host, policy, gr.MinTier, s.tier.Standing)

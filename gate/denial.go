@@ -3,6 +3,9 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Name is that of a gate, and the code of its refusal.
@@ -62,7 +65,29 @@ func (d *Denial) ModelText() string {
 	case TierGate:
 		return "This host cannot isolate the script as strongly as its grant asks. Ask the operator."
 	case ArgumentsGate:
-		return "The arguments do not fit: " + d.model
+		return "The arguments do not fit: " + oneLine(d.model)
 	}
 	return "Refused."
+}
+
+// MaxModelText is the most bytes of a reason that a model is told.
+const MaxModelText = 1024
+
+// oneLine returns s without control and direction characters, cut to what a
+// model is told. The reason quotes what the model sent, of whatever length.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	if len(s) <= MaxModelText {
+		return s
+	}
+	cut := MaxModelText
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
 }

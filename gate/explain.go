@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tracon-go/tracon/bundle"
 )
@@ -68,7 +69,9 @@ func (g *Gate) Explain(ctx context.Context, call Call, s Standing) []Verdict {
 
 	b, err := read(ctx, g.c.Contents, host.Content, call.Tenant, call.Skill, call.Script)
 	files, size := b.Size()
-	readable := say(ContentGate, fmt.Sprintf("%d files, %d bytes, %s", files, size, b.Digest()), err)
+	// The digest is not told here: who learns it from an answer could grant it unseen.
+	readable := say(ContentGate, fmt.Sprintf("%d files, %d bytes", files, size), err)
+	content := len(verdicts) - 1
 
 	switch {
 	case !granted:
@@ -76,7 +79,7 @@ func (g *Gate) Explain(ctx context.Context, call Call, s Standing) []Verdict {
 	case !readable:
 		unasked("the content cannot be used", PinGate)
 	default:
-		say(PinGate, "the bytes are those that the grant pins", samePin(gr, b.Digest()))
+		say(PinGate, "the bytes are those that the grant pins, "+gr.Pin.String(), samePin(gr, b.Digest()))
 	}
 
 	if readable {
@@ -97,7 +100,17 @@ func (g *Gate) Explain(ctx context.Context, call Call, s Standing) []Verdict {
 		unasked("the content cannot be used", ArgumentsGate)
 		return verdicts
 	}
-	say(ArgumentsGate, "the arguments fit", g.tryArguments(ctx, policy, b, call))
+	err = g.tryArguments(ctx, policy, b, call)
+	if d, ok := errors.AsType[*Denial](err); ok && d.Gate == ContentGate {
+		// The declaration is looked at behind the other gates, and its fault is the
+		// content's. Where one of them says no, that is what Admit answers.
+		unasked("the skill's declaration cannot be used: "+d.Err.Error(), ArgumentsGate)
+		if !slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Answer == No }) {
+			verdicts[content] = Verdict{ContentGate, No, d.Err.Error(), d.Remedy}
+		}
+		return verdicts
+	}
+	say(ArgumentsGate, "the arguments fit", err)
 	return verdicts
 }
 

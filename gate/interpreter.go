@@ -1,8 +1,10 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -33,13 +35,30 @@ func allowed(host Host, policy Policy, script, text string) (string, Interpreter
 			fmt.Errorf("script %q has no extension, and its first line names no interpreter that is known", script))
 	}
 	in, ok := host.Interpreters[ext]
-	if !ok || (in.Path == "") == (in.Name == "") {
+	if !ok {
 		return deny("add "+ext+" to the host's allow-list", fmt.Errorf("the host's allow-list has no interpreter for %q", ext))
+	}
+	if err := in.check(); err != nil {
+		return deny("set "+ext+" in the host's allow-list again", fmt.Errorf("the host's allow-list, %q: %w", ext, err))
 	}
 	if !slices.Contains(policy.Interpreters, ext) {
 		return deny("add "+ext+" to the tenant's policy", fmt.Errorf("the tenant's policy does not allow %q", ext))
 	}
 	return ext, in, nil
+}
+
+// check says why nothing can be run with in, or nil. A path that is not absolute
+// would be looked up, and who steers the look-up would choose what runs.
+func (in Interpreter) check() error {
+	switch {
+	case (in.Path == "") == (in.Name == ""):
+		return errors.New("an interpreter has a path or a name, one of the two")
+	case in.Path != "" && !filepath.IsAbs(in.Path):
+		return fmt.Errorf("the path %q is not absolute", in.Path)
+	case strings.ContainsAny(in.Name, `/\`) || strings.TrimSpace(in.Name) != in.Name:
+		return fmt.Errorf("the name %q is not that of a runtime", in.Name)
+	}
+	return nil
 }
 
 // Extension returns the entry of an allow-list that runs the script: its

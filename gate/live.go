@@ -43,11 +43,24 @@ func NewLive(n int) *Live {
 	return &Live{chunks: make(chan Chunk, n)}
 }
 
-// Chunks returns what to range over. It ends when the run has.
-func (l *Live) Chunks() <-chan Chunk { return l.chunks }
+// Chunks returns what to range over. It ends when the run has; that of the nil
+// Live has ended.
+func (l *Live) Chunks() <-chan Chunk {
+	if l == nil {
+		none := make(chan Chunk)
+		close(none)
+		return none
+	}
+	return l.chunks
+}
 
 // Dropped returns how many bytes nobody was there to take.
-func (l *Live) Dropped() int64 { return l.dropped.Load() }
+func (l *Live) Dropped() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.dropped.Load()
+}
 
 // Send offers a copy of data and never blocks. After Close it does nothing.
 func (l *Live) Send(stream Stream, data []byte) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 )
 
 // open proves that the host's switch and the tenant's are on. It carries what
@@ -23,11 +24,16 @@ func (g *Gate) open(ctx context.Context, tenant string) (open, error) {
 	if err := switches(tenant, host, policy); err != nil {
 		return open{}, err
 	}
+	policy.Environment = maps.Clone(policy.Environment) // a Request never changes, whatever its source does
 	return open{tenant, host, policy}, nil
 }
 
-// rules reads what holds for the host and for the tenant.
+// rules reads what holds for the host and for the tenant. No store is asked for
+// a name that no tenant can have.
 func (g *Gate) rules(ctx context.Context, tenant string) (Host, Policy, error) {
+	if err := CheckTenant(tenant); err != nil {
+		return Host{}, Policy{}, &Denial{Gate: SwitchGate, Err: err, Remedy: "name a tenant"}
+	}
 	host, err := g.c.Hosts.Host(ctx)
 	if err != nil {
 		return Host{}, Policy{}, fmt.Errorf("gate: reading the host's settings: %w", err)
@@ -42,9 +48,6 @@ func (g *Gate) rules(ctx context.Context, tenant string) (Host, Policy, error) {
 
 func switches(tenant string, host Host, policy Policy) error {
 	deny := func(remedy string, err error) error { return &Denial{Gate: SwitchGate, Err: err, Remedy: remedy} }
-	if err := CheckTenant(tenant); err != nil {
-		return deny("name a tenant", err)
-	}
 	if !host.Enabled {
 		return deny("switch the host on", errors.New("scripts are off on this host"))
 	}

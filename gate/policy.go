@@ -7,13 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/grant"
@@ -59,6 +62,7 @@ const (
 	CeilingTimeout         = 24 * time.Hour
 	CeilingEnvironment     = 64       // variables
 	CeilingEnvironmentText = 4 << 10  // bytes of one value
+	CeilingEnvironmentSize = 64 << 10 // bytes of all of them, with their names: see [MaxArgumentTotal]
 	ceilingSize            = 64 << 30 // of every other size: above it is a slip of the pen
 )
 
@@ -104,7 +108,8 @@ func (p Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal(policyJSON{plainPolicy(p), p.Timeout.Seconds()})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and no other members.
+// UnmarshalJSON reads what MarshalJSON writes, and no other members: none in
+// another case, and none twice. A timeout is read to the microsecond.
 func (p *Policy) UnmarshalJSON(b []byte) error {
 	var in policyJSON
 	dec := json.NewDecoder(bytes.NewReader(b))
@@ -112,9 +117,65 @@ func (p *Policy) UnmarshalJSON(b []byte) error {
 	if err := dec.Decode(&in); err != nil {
 		return err
 	}
+	if err := exactMembers(b); err != nil {
+		return err
+	}
+	timeout := time.Duration(math.Round(min(max(in.TimeoutSeconds, -1e9), 1e9)*1e6)) * time.Microsecond
+	if timeout == 0 && in.TimeoutSeconds != 0 {
+		return fmt.Errorf("%w: timeoutSeconds of %g is less than a microsecond", ErrPolicy, in.TimeoutSeconds)
+	}
 	*p = Policy(in.plainPolicy)
-	p.Timeout = time.Duration(math.Round(in.TimeoutSeconds*1e6)) * time.Microsecond
+	p.Timeout = timeout
 	return nil
+}
+
+// policyMembers are the names of a policy's members.
+var policyMembers = func() map[string]bool {
+	names := map[string]bool{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[policyJSON]()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			names[name] = true
+		}
+	}
+	return names
+}()
+
+// exactMembers refuses what encoding/json lets through: ENABLED for enabled, and
+// a name that stands twice, in the object or in one within it. The text is valid JSON.
+func exactMembers(b []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	var seen []map[string]bool // of the objects around, nil for a list
+	name := false              // a name comes next
+	for {
+		token, err := dec.Token()
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('{'):
+			seen, name = append(seen, map[string]bool{}), true
+			continue
+		case json.Delim('['):
+			seen, name = append(seen, nil), false
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			seen = seen[:len(seen)-1]
+			name = len(seen) > 0 && seen[len(seen)-1] != nil
+			continue
+		}
+		if len(seen) == 0 || seen[len(seen)-1] == nil {
+			continue
+		}
+		if s, ok := token.(string); ok && name {
+			if seen[len(seen)-1][s] || len(seen) == 1 && !policyMembers[s] {
+				return fmt.Errorf("%w: the member %q stands twice or is not one", ErrPolicy, s)
+			}
+			seen[len(seen)-1][s] = true
+		}
+		name = !name
+	}
 }
 
 // ErrPolicy is wrapped by the error for a policy that cannot hold.
@@ -155,10 +216,15 @@ func (p Policy) Validate() error {
 	if len(p.Environment) > CeilingEnvironment {
 		bad("%d variables in the environment, at most %d", len(p.Environment), CeilingEnvironment)
 	}
+	size := 0
 	for _, name := range slices.Sorted(maps.Keys(p.Environment)) {
 		if err := CheckEnvironment(name, p.Environment[name]); err != nil {
 			errs = append(errs, err)
 		}
+		size += len(name) + len("=") + len(p.Environment[name]) + 1 + 8
+	}
+	if size > CeilingEnvironmentSize {
+		bad("%d bytes in the environment, at most %d", size, CeilingEnvironmentSize)
 	}
 	return errors.Join(errs...)
 }
@@ -199,15 +265,15 @@ var variable = regexp.MustCompile(`^[A-Z_][A-Z0-9_]{0,63}$`)
 
 // forbidden are variables with which whoever sets them runs code in a script's
 // interpreter, changes what it loads, or sends its traffic elsewhere.
-var forbidden = strings.Fields(`LD_* DYLD_* GLIBC_TUNABLES GCONV_PATH LOCPATH NLSPATH HOSTALIASES RES_OPTIONS MALLOC_* TZDIR
-	TERMINFO* PYTHON* NODE_* NPM_CONFIG_* BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND IFS CDPATH BASH_FUNC_* PERL5* PERLLIB
-	RUBY* GEM_* BUNDLE_* JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS DOTNET_* CORECLR_* COMPLUS_* PHPRC PHP_INI_SCAN_DIR
-	LUA_INIT* TCLLIBPATH R_* OPENSSL_CONF SSL_CERT_* GIT_* LESSOPEN PAGER EDITOR *_PROXY
-	PATH HOME TMPDIR LANG TZ`)
+var forbidden = strings.Fields(`LD_* DYLD_* GLIBC_TUNABLES GCONV_PATH LOCPATH NLSPATH HOSTALIASES LOCALDOMAIN RES_OPTIONS RESOLV_* MALLOC_* TZDIR
+	TERMINFO* PYTHON* PIP_* UV_* VIRTUAL_ENV CONDA_* NODE_* NPM_* DENO_* BUN_* BASH_ENV ENV SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND IFS CDPATH
+	BASH_FUNC_* ZDOTDIR FPATH PERL* RUBY* GEM_* BUNDLE_* JAVA_* _JAVA_* JDK_* CLASSPATH DOTNET_* CORECLR_* COMPLUS_* PHP* LUA_* TCL* R_*
+	OPENSSL_* SSL_* CURL_* *_CA_BUNDLE KRB5* SASL_* GIT_* LESSOPEN LESSCLOSE PAGER MANPAGER EDITOR VISUAL BROWSER SHELL *_PROXY
+	PATHEXT COMSPEC SYSTEMROOT WINDIR PATH HOME TMPDIR TMP TEMP LANG LANGUAGE LC_* TZ TRACON_*`)
 
 // CheckEnvironment says why a policy cannot set the variable name to value, or
 // nil. A name is upper case (A–Z, 0–9, _), at most 64 bytes; a value is at most
-// 4 KiB without NUL. Names by which a loader or an interpreter is steered, and
+// 4 KiB of UTF-8 without NUL. Names by which a loader or an interpreter is steered, and
 // those of the fixed set, are refused even so.
 func CheckEnvironment(name, value string) error {
 	if !variable.MatchString(name) {
@@ -218,8 +284,8 @@ func CheckEnvironment(name, value string) error {
 			return fmt.Errorf("%w: variable %s steers a loader or an interpreter, or is fixed (%s)", ErrPolicy, name, f)
 		}
 	}
-	if len(value) > CeilingEnvironmentText || strings.ContainsRune(value, 0) {
-		return fmt.Errorf("%w: the value of %s has %d bytes or holds NUL; at most %d bytes", ErrPolicy, name, len(value), CeilingEnvironmentText)
+	if len(value) > CeilingEnvironmentText || strings.ContainsRune(value, 0) || !utf8.ValidString(value) {
+		return fmt.Errorf("%w: the value of %s has %d bytes; it may have %d of UTF-8, without NUL", ErrPolicy, name, len(value), CeilingEnvironmentText)
 	}
 	return nil
 }

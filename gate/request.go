@@ -34,6 +34,11 @@ func seal(call Call, o open, i interpreter, t tier, a arguments, p pinned, r aud
 	if !r.Valid() {
 		return Request{}, errors.New("gate: no audit receipt")
 	}
+	// The compiler sees that each proof is there, but not that it is not the zero
+	// one of a refusal that was passed over.
+	if o.tenant == "" || i.extension == "" || !t.Tier.Valid() || a.mode == "" || p.grant.ID == "" || p.bundle.IsZero() {
+		return Request{}, errors.New("gate: a proof is missing")
+	}
 	return Request{&sealed{call.ID, call.Actor, o, i, t, a, p, r, call.Live}}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
+	"strings"
 	"sync"
 	"time"
 )
@@ -12,6 +13,24 @@ import (
 var last struct {
 	sync.Mutex
 	ticks uint64
+}
+
+// Valid reports whether s is the text of a UUIDv7, in lower case.
+func Valid(s string) bool {
+	if len(s) != 36 || s[14] != '7' || !strings.ContainsRune("89ab", rune(s[19])) {
+		return false
+	}
+	for i := range len(s) {
+		switch {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if s[i] != '-' {
+				return false
+			}
+		case !strings.Contains("0123456789abcdef", s[i:i+1]):
+			return false
+		}
+	}
+	return true
 }
 
 // New returns a UUIDv7 (RFC 9562, section 6.2, method 3): 48 bits of

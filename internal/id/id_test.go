@@ -70,6 +70,21 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+func TestValid(t *testing.T) {
+	id := New()
+	if !Valid(id) {
+		t.Errorf("%q is not valid", id)
+	}
+	for _, s := range []string{
+		"", "x", strings.ToUpper(id), id + "0", id[:35], " " + id[1:], strings.ReplaceAll(id, "-", "0"), id[:14] + "4" + id[15:], id[:19] + "c" + id[20:],
+		id[:35] + "g", id[:35] + "\n", "{" + id[1:35] + "}", strings.Repeat("é", 18),
+	} {
+		if Valid(s) {
+			t.Errorf("%q is valid", s)
+		}
+	}
+}
+
 // The random part tells nothing: ids of one instant share no byte of it for long.
 func TestRandom(t *testing.T) {
 	tails := map[string]bool{}
