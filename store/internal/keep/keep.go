@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tracon-go/tracon/audit"
@@ -80,8 +81,12 @@ func Call(r toolcall.Record, ending audit.Pending) (toolcall.Record, error) {
 	if r.ID == "" || r.Tenant == "" {
 		return toolcall.Record{}, errors.New("toolcall: a record without an id or a tenant")
 	}
+	r = CopyCall(r)
 	r.Admitted, r.Ended = Time(r.Admitted), Time(r.Ended)
-	return CopyCall(r), History(r.Tenant, ending)
+	for i, note := range r.Notes { // an executor's words
+		r.Notes[i] = strings.ToValidUTF8(note, "\uFFFD")
+	}
+	return r, History(r.Tenant, ending)
 }
 
 // CopyCall returns a copy of r that shares nothing with it.

@@ -1,0 +1,151 @@
+// Package sqlstore is a store over SQL: what the rooms of the SQL stores share.
+// The SQL is written by hand, one text for all engines; where they differ, the
+// difference is a field of [Dialect].
+//
+// Changes go through one goroutine that puts those waiting into one transaction
+// (see writer.go); reads go straight to a pool of connections.
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/tracon-go/tracon/store"
+)
+
+// A Dialect is in what one engine differs from another. Every field is required
+// but LockHead.
+type Dialect struct {
+	Name     string        // of the engine, and of its folder of migrations
+	Goose    goose.Dialect // of the migrations
+	LockHead string        // behind the reading of the log's head in a change: what locks it, where beginning does not
+
+	// Fault says what an error of the engine means for the changes to come.
+	Fault func(error) Fault
+
+	// Explain names the thing and the remedy in an error of the engine. What it
+	// returns wraps err; of another error it returns err.
+	Explain func(error) error
+}
+
+// A Fault says how far an error of the engine reaches.
+type Fault int
+
+const (
+	Fatal     Fault = iota // nothing can be relied on from now on; whatever is not known is this
+	Busy                   // the transaction failed; the next one may not
+	Statement              // the statement alone failed: it had no effect, and the transaction goes on
+)
+
+// A Config is what a store is made of. Every field is required but Check.
+type Config struct {
+	Dialect Dialect
+	Writer  *sql.DB // of one connection at most; closed with the store
+	Readers *sql.DB // closed with the store
+
+	// Check is called before each commit; its error fails the commit and is fatal.
+	Check func() error
+}
+
+// A Store is a [store.Store] over SQL. It is safe for concurrent use.
+type Store struct {
+	dialect Dialect
+	check   func() error
+	readers *sql.DB
+	read    prepared
+	w       writer
+
+	queue    chan *job
+	closing  chan struct{}
+	once     sync.Once
+	done     chan struct{} // closed when the writer has ended
+	poison   atomic.Pointer[poison]
+	life     sync.RWMutex // held for reading by every read
+	closed   bool
+	closeErr error
+}
+
+var _ store.Store = (*Store)(nil)
+
+type poison struct{ err error }
+
+// Open prepares every statement, which checks it against the tables that are
+// there, and starts the writer. When it fails, the databases of c are closed.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	s := &Store{
+		dialect: c.Dialect, check: c.Check, readers: c.Readers,
+		queue: make(chan *job), closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	if err := s.prepare(ctx, c.Writer); err != nil {
+		return nil, errors.Join(s.explain(ctx, err), s.w.close(), c.Readers.Close())
+	}
+	go s.write()
+	return s, nil
+}
+
+func (s *Store) prepare(ctx context.Context, db *sql.DB) (err error) {
+	s.w.db, s.w.dialect = db, s.dialect
+	if s.w.conn, err = db.Conn(ctx); err != nil {
+		return err
+	}
+	if s.w.do, err = prepare(ctx, s.w.conn, s.dialect, writing); err != nil {
+		return err
+	}
+	s.read, err = prepare(ctx, s.readers, s.dialect, reading)
+	return err
+}
+
+// Close takes no more calls, finishes the changes that have begun and the reads
+// under way, and closes the databases. A second Close does nothing.
+func (s *Store) Close() error {
+	s.once.Do(func() {
+		close(s.closing)
+		<-s.done
+		s.life.Lock()
+		defer s.life.Unlock()
+		s.closed = true
+		s.read.close()
+		s.closeErr = errors.Join(s.w.close(), s.readers.Close())
+	})
+	return s.closeErr
+}
+
+// reads calls f, which reads, and explains its error.
+func (s *Store) reads(ctx context.Context, what string, f func() error) error {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	err := f()
+	if r, ok := errors.AsType[refused](err); ok {
+		return r.error
+	}
+	if err != nil {
+		return fmt.Errorf("store: reading %s: %w", what, s.explain(ctx, err))
+	}
+	return nil
+}
+
+// explain returns the cause of ctx for an error that came of its end, and else
+// what the dialect says.
+func (s *Store) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return context.Cause(ctx)
+	}
+	return s.dialect.Explain(err)
+}
+
+// damaged is the error for rows that cannot have been written as they are.
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %w; keep the file for the inquiry, and restore a backup", store.ErrCorrupt, fmt.Errorf(format, args...))
+}

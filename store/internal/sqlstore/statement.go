@@ -1,0 +1,146 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// A statement is one SQL text. Each stands in texts and nowhere else.
+type statement int
+
+const (
+	savepoint statement = iota
+	rollbackTo
+	release
+
+	headForUpdate
+	setHead
+	tenantHead
+	setTenantHead
+	addLeaf
+	head
+	leaves
+	leavesOfTenant
+	seqBefore
+
+	host
+	setHost
+	policy
+	setPolicy
+
+	addGrant
+	newestGrant
+	grantByID
+	grantsOfTenant
+	revokeGrant
+
+	pins
+	addContent
+	addBlob
+	addFile
+	declaration
+	files
+
+	addCall
+	call
+	calls
+	callsOfSkill
+
+	statements // their number
+)
+
+const grantColumns = `tenant, id, skill, script, all_scripts, pin, reason, source, granted_by, granted, expires, revoked, revoked_by, min_tier`
+
+var texts = [statements]string{
+	savepoint:  `SAVEPOINT change`,
+	rollbackTo: `ROLLBACK TO SAVEPOINT change`,
+	release:    `RELEASE SAVEPOINT change`,
+
+	headForUpdate: `SELECT size, edge FROM log_head WHERE one = 1`, // and the dialect's lock
+	setHead:       `UPDATE log_head SET size = $1, edge = $2 WHERE one = 1`,
+	tenantHead:    `SELECT seq, hash FROM tenant_head WHERE tenant = $1`,
+	setTenantHead: `INSERT INTO tenant_head (tenant, seq, hash) VALUES ($1, $2, $3)
+		ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`,
+	addLeaf:        `INSERT INTO leaf (idx, tenant, seq, hash, bytes) VALUES ($1, $2, $3, $4, $5)`,
+	head:           `SELECT size, edge FROM log_head WHERE one = 1`,
+	leaves:         `SELECT idx, tenant, seq, hash, bytes FROM leaf WHERE idx >= $1 ORDER BY idx LIMIT $2`,
+	leavesOfTenant: `SELECT idx, tenant, seq, hash, bytes FROM leaf WHERE tenant = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
+	seqBefore:      `SELECT COALESCE(MAX(seq), 0) FROM leaf WHERE tenant = $1 AND idx < $2`,
+
+	// A row is there exactly when it was set, with a revision of at least 1. The
+	// condition makes the change and the comparison with what the caller saw one.
+	host: `SELECT revision, setting FROM host_setting WHERE one = 1`,
+	setHost: `INSERT INTO host_setting (one, revision, setting) SELECT 1, $1 + 1, $2
+			WHERE $1 = COALESCE((SELECT revision FROM host_setting WHERE one = 1), 0)
+		ON CONFLICT (one) DO UPDATE SET revision = excluded.revision, setting = excluded.setting`,
+	policy: `SELECT revision, setting FROM policy WHERE tenant = $1`,
+	setPolicy: `INSERT INTO policy (tenant, revision, setting) SELECT $1, $2 + 1, $3
+			WHERE $2 = COALESCE((SELECT revision FROM policy WHERE tenant = $1), 0)
+		ON CONFLICT (tenant) DO UPDATE SET revision = excluded.revision, setting = excluded.setting`,
+
+	addGrant: `INSERT INTO grants (` + grantColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (tenant, id) DO NOTHING`,
+	newestGrant: `SELECT ` + grantColumns + ` FROM grants WHERE tenant = $1 AND skill = $2 AND script = $3 ORDER BY n DESC LIMIT 1`,
+	grantByID:   `SELECT ` + grantColumns + ` FROM grants WHERE tenant = $1 AND id = $2`,
+	grantsOfTenant: `SELECT ` + grantColumns + ` FROM grants WHERE tenant = $1 AND ($2 = '' OR skill = $2)
+		ORDER BY n DESC LIMIT $3`,
+	revokeGrant: `UPDATE grants SET revoked = $3, revoked_by = $4 WHERE tenant = $1 AND id = $2 AND revoked IS NULL`,
+
+	pins:        `SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE tenant = $1 AND pin = $2 LIMIT 1) AS one`,
+	addContent:  `INSERT INTO content (digest, declaration) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
+	addBlob:     `INSERT INTO blob (digest, data) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
+	addFile:     `INSERT INTO content_file (content, path, blob, size) VALUES ($1, $2, $3, $4)`,
+	declaration: `SELECT declaration FROM content WHERE digest = $1`,
+	files: `SELECT f.path, b.data FROM content_file AS f JOIN blob AS b ON b.digest = f.blob
+		WHERE f.content = $1 ORDER BY f.path`,
+
+	addCall: `INSERT INTO call_record (tenant, id, skill, digest, rest) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (tenant, id) DO NOTHING`,
+	call:  `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND id = $2`,
+	calls: `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
+	callsOfSkill: `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND skill = $2 AND id < $3
+		ORDER BY id DESC LIMIT $4`,
+}
+
+// Which side needs a statement: what is prepared there is also checked there
+// against the tables that the database has.
+var (
+	writing = []statement{
+		savepoint, rollbackTo, release, headForUpdate, setHead, tenantHead, setTenantHead, addLeaf, setHost, setPolicy,
+		addGrant, newestGrant, grantByID, revokeGrant, addContent, addBlob, addFile, addCall,
+	}
+	reading = []statement{
+		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, pins,
+		declaration, files, call, calls, callsOfSkill,
+	}
+)
+
+// prepared holds the statements of one side; nil for those of the other.
+type prepared [statements]*sql.Stmt
+
+type preparer interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}
+
+func prepare(ctx context.Context, on preparer, d Dialect, which []statement) (p prepared, err error) {
+	for _, s := range which {
+		text := texts[s]
+		if s == headForUpdate {
+			text += d.LockHead
+		}
+		if p[s], err = on.PrepareContext(ctx, text); err != nil {
+			p.close()
+			return prepared{}, fmt.Errorf("the tables are not those of this version: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func (p prepared) close() {
+	for _, s := range p {
+		if s != nil {
+			_ = s.Close()
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/store"
+)
+
+// maxBatch is how many changes one transaction takes. What a commit costs is the
+// disk's answer; at 256 its share is small beside that of the statements.
+const maxBatch = 256
+
+// A job is one change on its way into a transaction.
+type job struct {
+	entry  audit.Pending
+	change func(context.Context, *writer) error // nil: the entry alone
+	begun  atomic.Bool                          // taken, by the writer or by a caller that has left
+	done   chan error                           // of capacity 1
+	err    error                                // why the change was refused, where it alone was
+}
+
+// refused is the answer of what is kept to a change that it does not allow, or to
+// a question for what is not there. It ends that change and no other of its
+// transaction.
+type refused struct{ error }
+
+// commit has the writer make change and seal entry in one transaction. It
+// returns after the commit has succeeded, or with an error and nothing kept. A
+// caller whose ctx ends before its change was begun gets the cause at once;
+// after that it waits for the truth.
+func (s *Store) commit(ctx context.Context, entry audit.Pending, change func(context.Context, *writer) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if p := s.poison.Load(); p != nil {
+		return p.err
+	}
+	j := &job{entry: entry, change: change, done: make(chan error, 1)}
+	select {
+	case s.queue <- j:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.closing:
+		return store.ErrClosed
+	}
+	select {
+	case err := <-j.done:
+		return err
+	case <-ctx.Done():
+		if j.begun.CompareAndSwap(false, true) {
+			return context.Cause(ctx)
+		}
+		return <-j.done
+	}
+}
+
+// write is the writer's goroutine. It takes what waits, so that while one
+// transaction is on its way to the disk the next one fills.
+func (s *Store) write() {
+	defer close(s.done)
+	for {
+		var batch []*job
+		select {
+		case j := <-s.queue:
+			batch = append(batch, j)
+		case <-s.closing:
+			return
+		}
+		for more := true; more && len(batch) < maxBatch; {
+			select {
+			case j := <-s.queue:
+				batch = append(batch, j)
+			default:
+				more = false
+			}
+		}
+		err := s.transact(batch)
+		for _, j := range batch {
+			if err != nil {
+				j.done <- err
+			} else {
+				j.done <- j.err
+			}
+		}
+	}
+}
+
+// transact makes the changes of batch in one transaction. When it fails, none
+// of them was made, and no refusal counts: it may lean on a change that is gone.
+func (s *Store) transact(batch []*job) error {
+	if p := s.poison.Load(); p != nil {
+		return p.err
+	}
+	err := s.w.transact(batch, s.check)
+	if err == nil {
+		return nil
+	}
+	err = s.dialect.Explain(err)
+	if s.dialect.Fault(err) == Busy {
+		return fmt.Errorf("store: writing: %w", err)
+	}
+	// After a failed write or sync the next one may succeed and yet not be on the
+	// disk, so the first failure is the last change of this Store.
+	err = fmt.Errorf("%w: %w", store.ErrPoisoned, err)
+	s.poison.Store(&poison{err})
+	_ = s.w.close() // lets go of the lock, for the other processes
+	return err
+}
+
+// A writer is the one connection that changes anything.
+type writer struct {
+	dialect Dialect
+	db      *sql.DB
+	conn    *sql.Conn
+	do      prepared
+}
+
+func (w *writer) close() error {
+	w.do.close()
+	if w.conn != nil {
+		_ = w.conn.Close()
+	}
+	return w.db.Close()
+}
+
+// transact takes no context of a caller: a commit that is broken off half-way
+// leaves nobody who knows what became of it.
+func (w *writer) transact(batch []*job, check func() error) error {
+	ctx := context.Background()
+	tx, err := w.conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	e, err := w.end(ctx)
+	if err != nil {
+		return err
+	}
+	before := e.frontier.Size()
+	for _, j := range batch {
+		if !j.begun.CompareAndSwap(false, true) {
+			continue
+		}
+		err := w.one(ctx, j, e)
+		if r, ok := errors.AsType[refused](err); ok {
+			j.err = r.error
+		} else if err != nil {
+			return err
+		}
+	}
+	if e.frontier.Size() == before {
+		return nil // every change was refused
+	}
+	if err := w.setEnd(ctx, e); err != nil {
+		return err
+	}
+	if check != nil {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// one makes one change. A savepoint keeps what it wrote apart until its leaf is
+// there; the entry alone is one statement and needs none.
+func (w *writer) one(ctx context.Context, j *job, e *end) error {
+	if j.change == nil {
+		return w.seal(ctx, j.entry, e)
+	}
+	if _, err := w.do[savepoint].ExecContext(ctx); err != nil {
+		return err
+	}
+	err := w.own(j.change(ctx, w))
+	if err == nil {
+		err = w.seal(ctx, j.entry, e)
+	}
+	if err != nil {
+		if _, ok := errors.AsType[refused](err); !ok {
+			return err
+		}
+		if _, err := w.do[rollbackTo].ExecContext(ctx); err != nil {
+			return err
+		}
+	}
+	if _, failed := w.do[release].ExecContext(ctx); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// own makes a refusal of the error of a change's statement that failed alone. A
+// leaf that does not fit behind the head is no such thing: see seal.
+func (w *writer) own(err error) error {
+	if _, ok := errors.AsType[refused](err); err == nil || ok || w.dialect.Fault(err) != Statement {
+		return err
+	}
+	return refused{w.dialect.Explain(err)}
+}

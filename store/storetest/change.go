@@ -1,0 +1,210 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+var (
+	errGaveUp = errors.New("the caller gave up")
+	anyGrant  = grant.Filter{}
+	anyCall   = toolcall.Filter{}
+)
+
+// base gives the store what the changes of [kit.changes] change.
+func (k *kit) base() uint64 {
+	k.Helper()
+	k.grant(id(1), script(alpha, "scripts/base.py"), bare("base.py"))
+	return k.size()
+}
+
+func changeUnsealed(k *kit) {
+	n := k.base()
+	for _, c := range k.changes() {
+		before := c.state()
+		k.wants(c.do(k.Context(), audit.Pending{}), audit.ErrEntry, "%s with the zero Pending", c.name)
+		k.same(c.name+" with the zero Pending had an effect", c.state(), before)
+		if c.name == "Append" {
+			continue // it is of whatever history its entry says
+		}
+		for _, other := range []string{beta, "@nobody", c.tenant + " "} {
+			c.tenant = other
+			_, err := k.with(c)
+			k.wants(err, audit.ErrEntry, "%s with an entry in the history of %q", c.name, other)
+			k.same(c.name+" with an entry in another history had an effect", c.state(), before)
+		}
+	}
+	if got := k.size(); got != n {
+		k.broken("the log grew from %d to %d entries", n, got)
+	}
+}
+
+func changeOne(k *kit) {
+	n := k.base()
+	for _, c := range k.changes() {
+		before := c.state()
+		r, err := k.with(c)
+		k.must(err)
+		n++
+		if got := k.size(); got != n {
+			k.broken("after %s the log has %d entries, want %d", c.name, got, n)
+		}
+		k.lastIs(r, n)
+		if c.name != "Append" && cmp.Equal(c.state(), before, equal) {
+			k.broken("%s returned no error and had no effect", c.name)
+		}
+	}
+}
+
+func changeRefused(k *kit) {
+	k.base()
+	for _, c := range k.changes() {
+		_, err := k.with(c)
+		k.must(err)
+	}
+	n := k.size()
+	before := map[string]any{}
+	for _, c := range k.changes() {
+		before[c.name] = c.state()
+	}
+	fresh := content("never kept")
+	for _, tt := range []struct {
+		name string
+		want error
+		do   func() error
+	}{
+		{"SetHost after another revision", grant.ErrConflict, func() error { return k.setHost(gate.Host{}, 0) }},
+		{"SetHost after a later revision", grant.ErrConflict, func() error { return k.setHost(gate.Host{}, 2) }},
+		{"SetPolicy after another revision", grant.ErrConflict, func() error { return k.setPolicy(alpha, gate.Policy{}, 0) }},
+		{"SetPolicy after a later revision", grant.ErrConflict, func() error { return k.setPolicy(alpha, gate.Policy{}, 2) }},
+		{"SetPolicy of another tenant after this one's revision", grant.ErrConflict, func() error { return k.setPolicy(beta, gate.Policy{}, 1) }},
+		{"AddGrant after none where there is one", grant.ErrConflict, func() error {
+			return k.addGrant(grantOf(id(70), script(alpha, "scripts/base.py"), fresh), fresh, "")
+		}},
+		{"AddGrant after one where there is none", grant.ErrConflict, func() error {
+			return k.addGrant(grantOf(id(71), script(alpha, "scripts/new.py"), fresh), fresh, id(1))
+		}},
+		// This one fails last of all: its content was written before.
+		{"AddGrant with an id that is taken", grant.ErrConflict, func() error {
+			return k.addGrant(grantOf(id(1), script(alpha, "scripts/new.py"), fresh), fresh, "")
+		}},
+		{"RevokeGrant a second time", grant.ErrConflict, func() error { return k.revoke(alpha, id(1)) }},
+		{"RevokeGrant of no grant", grant.ErrNotFound, func() error { return k.revoke(alpha, id(999)) }},
+		{"AddCall a second time", toolcall.ErrExists, func() error {
+			r := record(alpha, id(60))
+			r.Ending = "signaled"
+			return k.addCall(r)
+		}},
+	} {
+		k.wants(tt.do(), tt.want, "%s", tt.name)
+		if got := k.size(); got != n {
+			k.broken("%s: the log grew from %d to %d entries", tt.name, n, got)
+		}
+		for _, c := range k.changes() {
+			k.same(tt.name+" had an effect", c.state(), before[c.name])
+		}
+	}
+	_, err := k.store.Content(k.Context(), alpha, fresh.Digest())
+	k.wants(err, grant.ErrNotFound, "the content of a grant that was refused")
+	// The refusals have left nothing in the way of the next change.
+	k.must(k.addGrant(grantOf(id(72), script(alpha, "scripts/new.py"), fresh), fresh, ""))
+	b, err := k.store.Content(k.Context(), alpha, fresh.Digest())
+	k.must(err)
+	k.same("the content", b.Files(), fresh.Files())
+}
+
+func changeRace(k *kit) {
+	k.base()
+	n := k.size()
+	const callers = 12
+	race := func(name string, change func(caller int) error) {
+		k.Helper()
+		var made atomic.Int64
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				if err := change(i); err == nil {
+					made.Add(1)
+				} else if !errors.Is(err, grant.ErrConflict) && !errors.Is(err, toolcall.ErrExists) {
+					k.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		wg.Wait()
+		n++
+		if got := k.size(); made.Load() != 1 || got != n {
+			k.broken("%s: %d of %d callers succeeded, and the log has %d entries, want %d", name, made.Load(), callers, got, n)
+		}
+	}
+	c := content("race")
+	race("SetHost", func(int) error { return k.setHost(host(), 0) })
+	race("SetPolicy", func(int) error { return k.setPolicy(alpha, policy(), 0) })
+	race("AddGrant", func(i int) error { return k.addGrant(grantOf(id(100+i), allOf(alpha), c), c, "") })
+	race("RevokeGrant", func(int) error { return k.revoke(alpha, id(1)) })
+	race("AddCall", func(int) error { return k.addCall(record(alpha, id(200))) })
+}
+
+// methods returns every method as a call with ctx, and what Leaves yields.
+func (k *kit) methods() map[string]func(context.Context) error {
+	m := map[string]func(context.Context) error{
+		"Leaves": func(ctx context.Context) error {
+			for _, err := range k.store.Leaves(ctx, "", 0) {
+				return err
+			}
+			return nil
+		},
+		"Tip":      func(ctx context.Context) error { _, err := k.store.Tip(ctx); return err },
+		"Host":     func(ctx context.Context) error { _, err := k.store.Host(ctx); return err },
+		"HostAt":   func(ctx context.Context) error { _, _, err := k.store.HostAt(ctx); return err },
+		"Policy":   func(ctx context.Context) error { _, err := k.store.Policy(ctx, alpha); return err },
+		"PolicyAt": func(ctx context.Context) error { _, _, err := k.store.PolicyAt(ctx, alpha); return err },
+		"Grant": func(ctx context.Context) error {
+			_, err := k.store.Grant(ctx, script(alpha, "scripts/base.py"))
+			return err
+		},
+		"GrantByID": func(ctx context.Context) error { _, err := k.store.GrantByID(ctx, alpha, id(1)); return err },
+		"Grants":    func(ctx context.Context) error { _, err := k.store.Grants(ctx, alpha, anyGrant); return err },
+		"Content": func(ctx context.Context) error {
+			_, err := k.store.Content(ctx, alpha, bare("base.py").Digest())
+			return err
+		},
+		"Call":  func(ctx context.Context) error { _, err := k.store.Call(ctx, alpha, id(60)); return err },
+		"Calls": func(ctx context.Context) error { _, err := k.store.Calls(ctx, alpha, anyCall); return err },
+	}
+	for _, c := range k.changes() {
+		m[c.name] = func(ctx context.Context) error {
+			_, err := k.log.Commit(ctx, entry(c.tenant, audit.Ending, c.name), c.do)
+			return err
+		}
+	}
+	return m
+}
+
+func contextEnded(k *kit) {
+	n := k.base()
+	ctx, cancel := context.WithCancelCause(k.Context())
+	cancel(errGaveUp)
+	covered := k.methods()
+	for name := range methodsOfStore() {
+		do, ok := covered[name]
+		switch {
+		case name == "Close":
+		case !ok:
+			k.broken("no check calls %s", name)
+		default:
+			k.wants(do(ctx), errGaveUp, "%s with a context that has ended", name)
+		}
+	}
+	if got := k.size(); got != n {
+		k.broken("the log grew from %d to %d entries", n, got)
+	}
+}

@@ -1,0 +1,325 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/store"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+// methodsOfStore returns the methods of a store by name.
+func methodsOfStore() map[string]reflect.Type {
+	methods := map[string]reflect.Type{}
+	for m := range reflect.TypeFor[store.Store]().Methods() {
+		methods[m.Name] = m.Type
+	}
+	return methods
+}
+
+// withoutTenant are the methods in which there is no tenant, each with its reason.
+var withoutTenant = map[string]string{
+	"Close":   "it ends the store",
+	"Tip":     "the tree is over the leaves of all tenants",
+	"Host":    "it holds for all tenants",
+	"HostAt":  "it holds for all tenants",
+	"SetHost": "it holds for all tenants",
+}
+
+// names are the types of parameters that name a tenant.
+var names = []reflect.Type{
+	reflect.TypeFor[string](), reflect.TypeFor[grant.Ref](), reflect.TypeFor[grant.Grant](), reflect.TypeFor[toolcall.Record](),
+}
+
+// apart holds, for each method with a tenant in it, what shows that it keeps
+// me and other apart. It is called with the two in both orders. Both have a
+// policy, the grant id(1) and the call id(1); me alone has the grant id(2) of
+// another content, and the call id(2).
+var apart = map[string]func(k *kit, me, other string){
+	"Append": func(k *kit, me, other string) {
+		before, was := k.all(other, 0), len(k.all(me, 0))
+		k.append(me, "mine")
+		k.same("the history of the other", k.all(other, 0), before)
+		if n := len(k.all(me, 0)); n != was+1 {
+			k.broken("the history of %q went from %d to %d", me, was, n)
+		}
+	},
+	"Leaves": func(k *kit, me, other string) {
+		for i, leaf := range k.all(me, 0) {
+			e, link, err := audit.Decode(leaf.Bytes)
+			k.must(err)
+			if e.Tenant != me || leaf.Tenant != me || link.Seq != uint64(i)+1 {
+				k.broken("the history of %q has at %d number %d of %q", me, i+1, link.Seq, e.Tenant)
+			}
+		}
+	},
+	"Policy": func(k *kit, me, other string) {
+		p, err := k.store.Policy(k.Context(), me)
+		k.must(err)
+		k.same("the policy", p.Environment, map[string]string{"WHOSE": me})
+	},
+	"PolicyAt": func(k *kit, me, other string) {
+		p, _, err := k.store.PolicyAt(k.Context(), me)
+		k.must(err)
+		k.same("the policy", p.Environment, map[string]string{"WHOSE": me})
+		p, n, err := k.store.PolicyAt(k.Context(), me+other)
+		k.must(err)
+		k.same("the policy of one that is not known", p, gate.Policy{})
+		if n != 0 {
+			k.broken("the policy of one that is not known has the revision %d", n)
+		}
+	},
+	"SetPolicy": func(k *kit, me, other string) {
+		before, n, err := k.store.PolicyAt(k.Context(), other)
+		k.must(err)
+		mine, at, err := k.store.PolicyAt(k.Context(), me)
+		k.must(err)
+		k.must(k.setPolicy(me, mine, at))
+		after, m, err := k.store.PolicyAt(k.Context(), other)
+		k.must(err)
+		k.same("the other's policy", after, before)
+		if n != m {
+			k.broken("the other's revision went from %d to %d", n, m)
+		}
+	},
+	"Grant": func(k *kit, me, other string) {
+		if g := k.newest(script(me, "scripts/a.py")); g.Ref.Tenant != me || g.Reason != me {
+			k.broken("%q is answered with the grant of %q", me, g.Ref.Tenant)
+		}
+		if g := k.newest(script(other, "scripts/mine.py")); g.ID != "" {
+			k.broken("%q is answered with a grant that %q alone has", other, me)
+		}
+	},
+	"GrantByID": func(k *kit, me, other string) {
+		g, err := k.store.GrantByID(k.Context(), me, id(1))
+		k.must(err)
+		if g.Ref.Tenant != me {
+			k.broken("%q is answered with the grant of %q", me, g.Ref.Tenant)
+		}
+		_, err = k.store.GrantByID(k.Context(), other, id(2))
+		k.wants(err, grant.ErrNotFound, "the id of a grant that %q alone has, asked for by %q", me, other)
+	},
+	"Grants": func(k *kit, me, other string) {
+		list, err := k.store.Grants(k.Context(), me, anyGrant)
+		k.must(err)
+		if len(list) != 2 || slices.ContainsFunc(list, func(g grant.Grant) bool { return g.Ref.Tenant != me }) {
+			k.broken("%q has two grants and is answered with %v", me, list)
+		}
+	},
+	"AddGrant": func(k *kit, me, other string) {
+		// The other's newest is no "after" of mine, and mine changes nothing of the other's.
+		before, err := k.store.Grants(k.Context(), other, anyGrant)
+		k.must(err)
+		c := content("added by " + me)
+		k.wants(k.addGrant(grantOf(id(3), script(other, "scripts/mine.py"), c), c, id(2)), grant.ErrConflict, "after another tenant's grant")
+		g := grantOf(id(3), script(me, "scripts/added.py"), c)
+		k.must(k.addGrant(g, c, ""))
+		after, err := k.store.Grants(k.Context(), other, anyGrant)
+		k.must(err)
+		k.same("the other's grants", after, before)
+	},
+	"RevokeGrant": func(k *kit, me, other string) {
+		k.wants(k.revoke(other, id(2)), grant.ErrNotFound, "revoking a grant that %q alone has, by %q", me, other)
+		before, err := k.store.GrantByID(k.Context(), other, id(1))
+		k.must(err)
+		k.must(k.revoke(me, id(1)))
+		after, err := k.store.GrantByID(k.Context(), other, id(1))
+		k.must(err)
+		k.same("the other's grant of the same id", after, before)
+	},
+	"Content": func(k *kit, me, other string) {
+		_, err := k.store.Content(k.Context(), me, bare(me+".py").Digest())
+		k.must(err)
+		_, err = k.store.Content(k.Context(), other, bare(me+".py").Digest())
+		k.wants(err, grant.ErrNotFound, "the content that only a grant of %q pins, asked for by %q", me, other)
+	},
+	"AddCall": func(k *kit, me, other string) {
+		before, err := k.store.Calls(k.Context(), other, anyCall)
+		k.must(err)
+		k.must(k.addCall(record(me, id(5))))
+		after, err := k.store.Calls(k.Context(), other, anyCall)
+		k.must(err)
+		k.same("the other's calls", after, before)
+	},
+	"Call": func(k *kit, me, other string) {
+		r, err := k.store.Call(k.Context(), me, id(1))
+		k.must(err)
+		if r.Tenant != me || r.Actor != me {
+			k.broken("%q is answered with the call of %q", me, r.Actor)
+		}
+		_, err = k.store.Call(k.Context(), other, id(2))
+		k.wants(err, toolcall.ErrNotFound, "the id of a call that %q alone has, asked for by %q", me, other)
+	},
+	"Calls": func(k *kit, me, other string) {
+		for _, f := range []toolcall.Filter{{}, {Skill: "unit-converter"}} {
+			list, err := k.store.Calls(k.Context(), me, f)
+			k.must(err)
+			if len(list) != 2 || slices.ContainsFunc(list, func(r toolcall.Record) bool { return r.Actor != me }) {
+				k.broken("%q has two calls and is answered with %v", me, list)
+			}
+		}
+	},
+}
+
+func tenantsApart(k *kit) {
+	for name, typ := range methodsOfStore() {
+		has := slices.ContainsFunc(names, func(t reflect.Type) bool {
+			return slices.ContainsFunc(slices.Collect(typ.Ins()), func(in reflect.Type) bool { return in == t })
+		})
+		switch _, tested := apart[name]; {
+		case withoutTenant[name] != "" && has:
+			k.broken("%s takes what names a tenant, and the suite says that there is none in it", name)
+		case withoutTenant[name] == "" && !tested:
+			k.broken("%s has a tenant in it, and no check in both directions", name)
+		}
+	}
+	for _, order := range [][2]string{{alpha, beta}, {beta, alpha}, {"a", "a%"}, {"a%", "a"}} {
+		for name, check := range apart {
+			k.Run(fmt.Sprintf("%s/%s", name, order[0]), func(t *testing.T) {
+				k := &kit{T: t, store: k.setup.Open(t), setup: k.setup, rule: k.rule}
+				k.log = audit.NewLog(k.store)
+				t.Cleanup(func() { k.must(k.store.Close()) })
+				k.populate(order[0], true)
+				k.populate(order[1], false)
+				check(k, order[0], order[1])
+				k.size()
+			})
+		}
+	}
+}
+
+// populate gives tenant what apart says.
+func (k *kit) populate(tenant string, mine bool) {
+	k.Helper()
+	k.must(k.setPolicy(tenant, gate.Policy{Environment: map[string]string{"WHOSE": tenant}}, 0))
+	add := func(id, path string) {
+		c := bare(tenant + ".py")
+		g := grantOf(id, script(tenant, path), c)
+		g.Reason = tenant
+		k.must(k.addGrant(g, c, ""))
+		r := record(tenant, id)
+		r.Actor = tenant
+		k.must(k.addCall(r))
+	}
+	add(id(1), "scripts/a.py")
+	if mine {
+		add(id(2), "scripts/mine.py")
+	} else {
+		add(id(4), "scripts/other.py")
+	}
+}
+
+func aliases(k *kit) {
+	h, p, r := host(), policy(), record(alpha, id(1))
+	k.must(k.setHost(h, 0))
+	k.must(k.setPolicy(alpha, p, 0))
+	k.must(k.addCall(r))
+	g := k.grant(id(1), script(alpha, "scripts/a.py"), content("alias"))
+
+	// spoil changes everything that a copy that is none would share.
+	spoil := func(h gate.Host, p gate.Policy, r toolcall.Record) {
+		h.Interpreters["py"] = gate.Interpreter{Path: "/evil"}
+		h.Interpreters["sh"] = gate.Interpreter{Path: "/evil"}
+		p.Interpreters[0] = "evil"
+		p.Environment["UNIT"] = "evil"
+		r.Notes[0], r.ArgumentsSalt[0] = "evil", 'e'
+		*r.ExitCode, *r.Signal = 99, 99
+	}
+	read := func() (gate.Host, gate.Policy, toolcall.Record) {
+		k.Helper()
+		h, err := k.store.Host(k.Context())
+		k.must(err)
+		p, err := k.store.Policy(k.Context(), alpha)
+		k.must(err)
+		r, err := k.store.Call(k.Context(), alpha, id(1))
+		k.must(err)
+		return h, p, r
+	}
+	check := func(when string) {
+		k.Helper()
+		gotH, gotP, gotR := read()
+		want := record(alpha, id(1))
+		want.Admitted, want.Ended = kept(want.Admitted), kept(want.Ended)
+		k.same("the host's settings "+when, gotH, host())
+		k.same("the policy "+when, gotP, policy())
+		k.same("the record "+when, gotR, want)
+	}
+	spoil(h, p, r)
+	check("after the caller changed what it had given")
+	spoil(read())
+	check("after a reader changed what it had got")
+
+	hAt, _, err := k.store.HostAt(k.Context())
+	k.must(err)
+	pAt, _, err := k.store.PolicyAt(k.Context(), alpha)
+	k.must(err)
+	list, err := k.store.Calls(k.Context(), alpha, anyCall)
+	k.must(err)
+	spoil(hAt, pAt, list[0])
+	check("after a reader changed what HostAt, PolicyAt and Calls had returned")
+
+	grants, err := k.store.Grants(k.Context(), alpha, anyGrant)
+	k.must(err)
+	grants[0].Pin[0]++
+	k.same("the grant after a reader changed the list", k.newest(g.Ref), g)
+	for leaf, err := range k.store.Leaves(k.Context(), "", 0) {
+		k.must(err)
+		clear(leaf.Bytes)
+	}
+	k.size()
+}
+
+func closed(k *kit) {
+	k.base()
+	k.must(k.store.Close())
+	k.must(k.store.Close())
+	for name, do := range k.methods() {
+		k.wants(do(k.Context()), store.ErrClosed, "%s", name)
+	}
+}
+
+func reopened(k *kit) {
+	k.populate(alpha, true)
+	k.populate(beta, false)
+	k.must(k.setHost(host(), 0))
+	k.must(k.revoke(alpha, id(2)))
+	n := k.size()
+	look := func() map[string]any {
+		state := map[string]any{}
+		for _, tenant := range []string{alpha, beta} {
+			grants, err1 := k.store.Grants(k.Context(), tenant, anyGrant)
+			calls, err2 := k.store.Calls(k.Context(), tenant, anyCall)
+			p, rev, err3 := k.store.PolicyAt(k.Context(), tenant)
+			b, err4 := k.store.Content(k.Context(), tenant, bare(tenant+".py").Digest())
+			k.must(errors.Join(err1, err2, err3, err4))
+			state[tenant] = []any{grants, calls, p, rev, b.Files(), k.newest(script(tenant, "scripts/a.py")), k.all(tenant, 0)}
+		}
+		h, rev, err := k.store.HostAt(k.Context())
+		k.must(err)
+		state["host"] = []any{h, rev, k.all("", 0)}
+		return state
+	}
+	before := look()
+	for range 3 {
+		k.store = k.setup.Reopen(k, k.store)
+		k.log = audit.NewLog(k.store)
+		k.same("after it was opened again", look(), before)
+	}
+	if got := k.size(); got != n {
+		k.broken("the log has %d entries, want %d", got, n)
+	}
+	k.append(alpha, "after it was opened again")
+	k.wants(k.commit(alpha, audit.Policy, func(ctx context.Context, p audit.Pending) error {
+		return k.store.SetPolicy(ctx, alpha, gate.Policy{}, 0, p)
+	}), grant.ErrConflict, "SetPolicy after revision 0")
+	if got := k.size(); got != n+1 {
+		k.broken("the log has %d entries, want %d", got, n+1)
+	}
+}
