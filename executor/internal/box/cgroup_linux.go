@@ -1,0 +1,264 @@
+package box
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Cgroups is a cgroup of version 2 below that of this process, in which each run
+// gets one of its own. With it, every process of a run can be found and stopped
+// whatever it did to its session, its parent or its name.
+type Cgroups struct {
+	dir       string
+	hasMemory bool
+	hasPids   bool
+}
+
+// ErrNoCgroup is wrapped by the error that says why this process can have no
+// cgroups of its own.
+var ErrNoCgroup = errors.New("box: no cgroup can be had")
+
+// OpenCgroups makes the cgroup that has the instance's name, below our own.
+func OpenCgroups(instance string) (*Cgroups, error) {
+	own, err := ownCgroup()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoCgroup, err)
+	}
+	c := &Cgroups{dir: filepath.Join(own, cgroupName(instance))}
+	if err := os.Mkdir(c.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoCgroup, err)
+	}
+	if err := unix.Access(filepath.Join(c.dir, "cgroup.kill"), unix.W_OK); err != nil {
+		_ = os.Remove(c.dir)
+		return nil, fmt.Errorf("%w: the kernel has no cgroup.kill (Linux 5.14): %w", ErrNoCgroup, err)
+	}
+	c.hasMemory = os.WriteFile(filepath.Join(c.dir, "cgroup.subtree_control"), []byte("+memory"), 0) == nil
+	c.hasPids = os.WriteFile(filepath.Join(c.dir, "cgroup.subtree_control"), []byte("+pids"), 0) == nil
+	return c, nil
+}
+
+func cgroupName(instance string) string { return "tracon-" + instance }
+
+// ownCgroup returns the folder of the cgroup of version 2 that this process is in.
+func ownCgroup() (string, error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	return findCgroup(string(text), string(mounts))
+}
+
+func findCgroup(cgroup, mountinfo string) (string, error) {
+	own, found := "", false
+	for line := range strings.Lines(cgroup) {
+		if p, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			own, found = p, true
+		}
+	}
+	if !found || !strings.HasPrefix(own, "/") {
+		return "", errors.New("this process is in no cgroup of version 2")
+	}
+	for line := range strings.Lines(mountinfo) {
+		// id parent major:minor root mountpoint options… - type source options
+		front, back, ok := strings.Cut(line, " - ")
+		f := strings.Fields(front)
+		if !ok || len(f) < 5 || !strings.HasPrefix(back, "cgroup2 ") {
+			continue
+		}
+		below, err := filepath.Rel(unescapeMount(f[3]), own)
+		if err != nil || below == ".." || strings.HasPrefix(below, "../") {
+			continue // another part of the tree is mounted here
+		}
+		return filepath.Join(unescapeMount(f[4]), below), nil
+	}
+	return "", errors.New("no cgroup of version 2 is mounted that holds our own")
+}
+
+// unescapeMount undoes the octal escapes of blanks in mountinfo.
+func unescapeMount(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
+
+// HoldsMemory reports whether the memory of a run can be limited.
+func (c *Cgroups) HoldsMemory() bool { return c != nil && c.hasMemory }
+
+// HoldsProcesses reports whether the number of processes of a run can be limited.
+func (c *Cgroups) HoldsProcesses() bool { return c != nil && c.hasPids }
+
+// Close removes the cgroup. No run may be under way. The nil Cgroups has none.
+func (c *Cgroups) Close() error {
+	if c == nil {
+		return nil
+	}
+	return removeCgroup(c.dir)
+}
+
+// SweepCgroup stops what is left in the cgroup of a dead instance and removes
+// it, where it lies below our own cgroup.
+func SweepCgroup(instance string) error {
+	own, err := ownCgroup()
+	if err != nil {
+		return nil
+	}
+	dir := filepath.Join(own, cgroupName(instance))
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err, killCgroup(dir)}
+	for _, e := range entries {
+		if e.IsDir() {
+			errs = append(errs, removeCgroup(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(append(errs, removeCgroup(dir))...)
+}
+
+// A Cgroup is that of one run.
+type Cgroup struct {
+	dir    string
+	folder *os.File
+}
+
+// NewRun makes a cgroup with the limits, as far as they can be held. They are
+// written before any process enters. The nil Cgroups has none.
+func (c *Cgroups) NewRun(name string, memory int64, processes int) (g *Cgroup, err error) {
+	if c == nil {
+		return nil, nil
+	}
+	g = &Cgroup{dir: filepath.Join(c.dir, name)}
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("box: the cgroup of a run: %w", err)
+	}
+	if c.hasMemory {
+		_ = g.set("memory.swap.max", "0") // not there where swap is not counted
+		err = errors.Join(err, g.set("memory.max", strconv.FormatInt(memory, 10)), g.set("memory.oom.group", "1"))
+	}
+	if c.hasPids {
+		err = errors.Join(err, g.set("pids.max", strconv.Itoa(processes)))
+	}
+	if err == nil {
+		g.folder, err = os.OpenFile(g.dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	}
+	if err != nil {
+		_ = os.Remove(g.dir)
+		return nil, fmt.Errorf("box: the cgroup of a run: %w", err)
+	}
+	return g, nil
+}
+
+func (g *Cgroup) set(file, value string) error {
+	return os.WriteFile(filepath.Join(g.dir, file), []byte(value), 0)
+}
+
+// Enter makes a process start in the cgroup. The nil Cgroup does nothing.
+func (g *Cgroup) Enter(attr *syscall.SysProcAttr) {
+	if g != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, int(g.folder.Fd())
+	}
+}
+
+// Pids returns the living processes in the cgroup.
+func (g *Cgroup) Pids() ([]int, error) {
+	text, err := os.ReadFile(filepath.Join(g.dir, "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, f := range bytes.Fields(text) {
+		if pid, err := strconv.Atoi(string(f)); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// Kill stops every process in the cgroup, also those that are being forked, and
+// returns when they are gone.
+func (g *Cgroup) Kill() error { return killCgroup(g.dir) }
+
+// OutOfMemory reports whether a process was killed at the memory limit.
+func (g *Cgroup) OutOfMemory() bool {
+	if g == nil {
+		return false
+	}
+	text, err := os.ReadFile(filepath.Join(g.dir, "memory.events"))
+	return err == nil && counted(string(text), "oom_kill") > 0
+}
+
+// counted reads one number of a file with a name and a number in each line.
+func counted(text, name string) int64 {
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == name {
+			n, err := strconv.ParseInt(f[1], 10, 64)
+			if err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// Remove removes the cgroup, in which no process may be left. The nil Cgroup has
+// nothing to remove.
+func (g *Cgroup) Remove() error {
+	if g == nil {
+		return nil
+	}
+	g.folder.Close()
+	return removeCgroup(g.dir)
+}
+
+// killTime is how long the kernel may take to end what it was told to kill.
+const killTime = 10 * time.Second
+
+func killCgroup(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0); err != nil {
+		return err
+	}
+	return eventually(func() error {
+		text, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+		if err == nil && counted(string(text), "populated") != 0 {
+			err = fmt.Errorf("box: processes in %s do not end", dir)
+		}
+		return err
+	})
+}
+
+func removeCgroup(dir string) error {
+	return eventually(func() error {
+		err := unix.Rmdir(dir)
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if err != nil {
+			return &os.PathError{Op: "rmdir", Path: dir, Err: err}
+		}
+		return nil
+	})
+}
+
+// eventually calls f until it succeeds or killTime has passed.
+func eventually(f func() error) error {
+	deadline := time.Now().Add(killTime)
+	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 5*time.Millisecond) {
+		err := f()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(wait)
+	}
+}

@@ -1,0 +1,99 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/internal/box"
+	"github.com/tracon-go/tracon/executor/interpreter"
+)
+
+// An Executor runs scripts as plain processes of the host's user. Make one with
+// [New]. It is safe for concurrent use.
+type Executor struct {
+	log          *slog.Logger
+	instance     *box.Instance
+	cgroups      *box.Cgroups // nil: runs have none
+	posture      executor.Posture
+	interpreters interpreter.Opener
+
+	mu      sync.Mutex
+	closed  bool
+	runs    sync.WaitGroup
+	closing context.Context // its cause is errClosing once Close was called
+	stop    context.CancelCauseFunc
+}
+
+var (
+	_ executor.Executor = (*Executor)(nil)
+	_ executor.Posturer = (*Executor)(nil)
+)
+
+// New returns an Executor with a private folder of its own. It removes the
+// folders, the processes and the cgroups that dead processes left in the same
+// runtime folder, and starts one process to prove what [Executor.Posture] says.
+func New(c Config) (*Executor, error) {
+	e := &Executor{log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
+	e.closing, e.stop = context.WithCancelCause(context.Background())
+	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), e.sweep)
+	if warning != nil {
+		e.log.Warn("leftovers of a dead process were not removed", "err", warning)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("process: %w", err)
+	}
+	e.instance = instance
+	var cgroupErr error
+	switch {
+	case c.NoCgroup:
+		cgroupErr = errors.New("the configuration asks for none")
+	default:
+		e.cgroups, cgroupErr = box.OpenCgroups(instance.Name())
+	}
+	if err := e.prove(cgroupErr); err != nil {
+		return nil, errors.Join(fmt.Errorf("process: %w", err), e.Close())
+	}
+	return e, nil
+}
+
+// sweep stops what the scripts of a dead process left running.
+func (e *Executor) sweep(name, dir string) {
+	_, err := box.Lineage{Mark: name, Dir: dir}.Stop()
+	if err := errors.Join(err, box.SweepCgroup(name)); err != nil {
+		e.log.Warn("processes that a dead process left were not stopped", "instance", name, "err", err)
+	}
+}
+
+// Close stops the runs that are under way, which then end with an error, waits
+// for them, and removes the executor's folder. Later runs fail with ErrClosed.
+// It may be called again.
+func (e *Executor) Close() error {
+	e.mu.Lock()
+	was := e.closed
+	e.closed = true
+	e.mu.Unlock()
+	e.stop(errClosing)
+	e.runs.Wait()
+	if was {
+		return nil
+	}
+	return errors.Join(e.cgroups.Close(), e.instance.Close())
+}
+
+// enter counts a run in, unless the executor was closed.
+func (e *Executor) enter() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ErrClosed
+	}
+	e.runs.Add(1)
+	return nil
+}

@@ -1,0 +1,65 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracon-go/tracon/executor"
+)
+
+const (
+	coreProof  = "RLIMIT_CORE is set right after the start"
+	coreRemedy = ""
+)
+
+// A sight is what was seen of a process that was started as a script is.
+type sight struct {
+	env, fds []string
+	want     []string
+	err      error
+}
+
+// look waits until the loader has closed what it reads.
+func look(pid int, want []string) (s sight) {
+	for range 100 {
+		if s = glance(pid, want); s.err == nil && slices.Equal(s.fds, standard) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return s
+}
+
+var standard = []string{"0", "1", "2"}
+
+func glance(pid int, want []string) (s sight) {
+	s.want = want
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	s.env = strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+	entries, err2 := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	for _, e := range entries {
+		s.fds = append(s.fds, e.Name())
+	}
+	s.err = errors.Join(err, err2)
+	return s
+}
+
+func (s sight) environment() executor.Wall {
+	w := executor.Wall{Name: "environment", Stands: s.err == nil && slices.Equal(s.env, s.want), Proof: "a process was started, and its environment was the fixed set alone"}
+	if !w.Stands {
+		w.Proof, w.Remedy = "the environment of a process could not be read", "mount /proc"
+	}
+	return w
+}
+
+func (s sight) descriptors() executor.Wall {
+	w := executor.Wall{Name: "descriptors", Stands: s.err == nil && slices.Equal(s.fds, standard), Proof: "a process was started, and had the files 0, 1 and 2 open alone"}
+	if !w.Stands {
+		w.Proof, w.Remedy = fmt.Sprintf("a process was started, and had the files %v open", s.fds), "open files with close-on-exec in the embedding program"
+	}
+	return w
+}
