@@ -147,6 +147,9 @@ func (j *job) finish(out Outcome, err error) (Outcome, error) {
 		commit = func(ctx context.Context, p audit.Pending) error { return j.r.calls.AddCall(ctx, rec, p) }
 	}
 	_, werr := j.r.gate.End(ctx, j.req, ending, facts, commit)
+	if errors.Is(werr, toolcall.ErrExists) { // two calls came with one id; the log has both endings even so
+		_, werr = j.r.gate.End(ctx, j.req, ending, facts, nil)
+	}
 	if j.release != nil {
 		j.release()
 	}

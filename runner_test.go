@@ -403,6 +403,21 @@ func TestEndingNotWritten(t *testing.T) {
 	})
 }
 
+// Two calls that come with one id both have their ending in the log.
+func TestOneIDTwice(t *testing.T) {
+	h := newHouse(t, exits(0), nil)
+	c := call("a")
+	c.ID = id.New()
+	for range 2 {
+		if _, err := h.Run(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := h.endings(t); len(got) != 2 {
+		t.Errorf("endings in the log = %v, want two", got)
+	}
+}
+
 // Case 46: a grant that is revoked while the call waits for a slot does not run.
 func TestRevokedWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
