@@ -42,6 +42,8 @@ func (f file) explain(err error) error {
 		return fmt.Errorf("%w: %s is not a database; move it aside to start a new one, or restore a backup: %w", store.ErrCorrupt, f.path, err)
 	case sqlite3.SQLITE_CORRUPT:
 		return fmt.Errorf("%w: %s; keep it for the inquiry, and restore a backup: %w", store.ErrCorrupt, f.path, err)
+	case sqlite3.SQLITE_ERROR: // the statements are fixed, so it is the tables
+		return fmt.Errorf("%w: the tables of %s are not those of this version; keep it for the inquiry, and restore a backup: %w", store.ErrCorrupt, f.path, err)
 	case sqlite3.SQLITE_FULL:
 		return f.full(err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:

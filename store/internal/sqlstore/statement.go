@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 )
 
 // A statement is one SQL text. Each stands in texts and nowhere else.
@@ -131,7 +130,7 @@ func prepare(ctx context.Context, on preparer, d Dialect, which []statement) (p 
 		}
 		if p[s], err = on.PrepareContext(ctx, text); err != nil {
 			p.close()
-			return prepared{}, fmt.Errorf("the tables are not those of this version: %w", err)
+			return prepared{}, err
 		}
 	}
 	return p, nil

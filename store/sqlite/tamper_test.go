@@ -1,0 +1,173 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/store"
+	"github.com/tracon-go/tracon/store/sqlite"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+// TestTampered: case 47, rows that are half-written or bent are an error, and
+// never a setting, a grant or a record that says something else.
+func TestTampered(t *testing.T) {
+	host := func(s *sqlite.Store) error { _, err := s.Host(context.Background()); return err }
+	policy := func(s *sqlite.Store) error { _, err := s.Policy(context.Background(), "acme"); return err }
+	newest := func(s *sqlite.Store) error {
+		_, err := s.Grant(context.Background(), grant.Ref{Tenant: "acme", Skill: "skill", Script: "a.py"})
+		return err
+	}
+	content := func(s *sqlite.Store) error { _, err := s.Content(context.Background(), "acme", digest(t)); return err }
+	calls := func(s *sqlite.Store) error {
+		_, err := s.Calls(context.Background(), "acme", toolcall.Filter{})
+		return err
+	}
+	verify := func(s *sqlite.Store) error {
+		_, err := audit.NewLog(s).Verify(context.Background(), nil)
+		return err
+	}
+	write := func(s *sqlite.Store) error {
+		_, err := audit.NewLog(s).Append(context.Background(), audit.Entry{Tenant: "acme", Kind: audit.Refusal})
+		return err
+	}
+	for _, tt := range []struct {
+		name  string
+		query string
+		read  func(*sqlite.Store) error
+		want  error
+	}{
+		{"host: cut", `UPDATE host_setting SET setting = substr(setting, 1, 10)`, host, store.ErrCorrupt},
+		{"host: empty", `UPDATE host_setting SET setting = ''`, host, store.ErrCorrupt},
+		{"host: unknown member", `UPDATE host_setting SET setting = '{"enabled":true,"open":true}'`, host, store.ErrCorrupt},
+		{"host: two values", `UPDATE host_setting SET setting = setting || setting`, host, store.ErrCorrupt},
+		{"policy: cut", `UPDATE policy SET setting = substr(setting, 1, 10)`, policy, store.ErrCorrupt},
+		{"policy: unknown member", `UPDATE policy SET setting = '{"enabled":true,"everything":true}'`, policy, store.ErrCorrupt},
+		{"policy: another type", `UPDATE policy SET setting = '{"enabled":"yes"}'`, policy, store.ErrCorrupt},
+		{"grant: short pin", `PRAGMA foreign_keys = 0; UPDATE grants SET pin = substr(pin, 1, 31)`, newest, store.ErrCorrupt},
+		{"grant: zero pin", `PRAGMA foreign_keys = 0; UPDATE grants SET pin = zeroblob(32)`, newest, store.ErrCorrupt},
+		{"grant: no tier", `UPDATE grants SET min_tier = ''`, newest, store.ErrCorrupt},
+		{"grant: another tier", `UPDATE grants SET min_tier = 'none'`, newest, store.ErrCorrupt},
+		{"content: another declaration", `UPDATE content SET declaration = x'41'`, content, store.ErrCorrupt},
+		{"content: a file gone", `DELETE FROM content_file WHERE path = 'b.py'`, content, store.ErrCorrupt},
+		{"content: a file more", `INSERT INTO content_file (content, path, blob, size) SELECT content, 'c.py', blob, size FROM content_file LIMIT 1`, content, store.ErrCorrupt},
+		{"content: two files swapped", `UPDATE content_file SET blob = (SELECT blob FROM content_file WHERE path = 'b.py') WHERE path = 'a.py'`, content, store.ErrCorrupt},
+		{"content: another name", `UPDATE content_file SET path = '../a.py' WHERE path = 'a.py'`, content, store.ErrCorrupt},
+		{"content: gone", `PRAGMA foreign_keys = 0; DELETE FROM content`, content, store.ErrCorrupt},
+		{"call: cut", `UPDATE call_record SET rest = substr(rest, 1, 20)`, calls, store.ErrCorrupt},
+		{"call: short digest", `UPDATE call_record SET digest = x'00'`, calls, store.ErrCorrupt},
+		{"log: a leaf changed", `UPDATE leaf SET bytes = CAST(replace(CAST(bytes AS TEXT), 'acme', 'acne') AS BLOB) WHERE idx = 2`, verify, audit.ErrBroken},
+		{"log: a leaf gone", `DELETE FROM leaf WHERE idx = 1`, verify, audit.ErrBroken},
+		{"log: a hash cut", `UPDATE leaf SET hash = x'00' WHERE idx = 1`, verify, audit.ErrBroken},
+		{"log: the tail gone", `DELETE FROM leaf WHERE idx = (SELECT MAX(idx) FROM leaf)`, verify, audit.ErrBroken},
+		{"log: another size", `UPDATE log_head SET size = size + 1`, verify, audit.ErrBroken},
+		{"log: half an edge", `UPDATE log_head SET edge = substr(edge, 1, 40)`, write, store.ErrCorrupt},
+		{"log: no head", `DELETE FROM log_head`, write, store.ErrCorrupt},
+		{"log: a head of before", `UPDATE log_head SET size = 1, edge = (SELECT hash FROM leaf WHERE idx = 0)`, write, store.ErrCorrupt},
+		{"log: a history of before", `UPDATE tenant_head SET seq = 1 WHERE tenant = 'acme'`, write, store.ErrCorrupt},
+		{"log: half a hash", `UPDATE tenant_head SET hash = x'00' WHERE tenant = 'acme'`, write, store.ErrCorrupt},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "tracon.db")
+			populated(t, path)
+			s := open(t, path)
+			defer s.Close()
+			if err := tt.read(s); err != nil {
+				t.Fatalf("before it: %v", err)
+			}
+			db := raw(t, path)
+			exec(t, db, tt.query)
+			if err := tt.read(s); !errors.Is(err, tt.want) {
+				t.Errorf("the error is %v, want one that wraps %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func digest(t testing.TB) bundle.Digest { return tampered(t).Digest() }
+
+func tampered(t testing.TB) bundle.Bundle {
+	c, err := bundle.New([]bundle.File{{Path: "a.py", Data: []byte("a")}, {Path: "b.py", Data: []byte("b")}}, nil, bundle.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// populated makes a store at path with one of everything.
+func populated(t testing.TB, path string) {
+	t.Helper()
+	s := open(t, path)
+	log := audit.NewLog(s)
+	c := tampered(t)
+	for _, change := range []struct {
+		tenant string
+		do     func(context.Context, audit.Pending) error
+	}{
+		{gate.HostTenant, func(ctx context.Context, p audit.Pending) error {
+			return s.SetHost(ctx, gate.Host{Enabled: true}, 0, p)
+		}},
+		{"acme", func(ctx context.Context, p audit.Pending) error {
+			return s.SetPolicy(ctx, "acme", gate.Policy{Enabled: true}, 0, p)
+		}},
+		{"acme", func(ctx context.Context, p audit.Pending) error {
+			g := grant.Grant{ID: "1", Ref: grant.Ref{Tenant: "acme", Skill: "skill", Script: "a.py"}, Pin: c.Digest(), Granted: time.Now(), MinTier: grant.Process}
+			return s.AddGrant(ctx, g, c, "", p)
+		}},
+		{"acme", func(ctx context.Context, p audit.Pending) error {
+			return s.AddCall(ctx, toolcall.Record{ID: "1", Tenant: "acme"}, p)
+		}},
+	} {
+		if _, err := log.Commit(t.Context(), audit.Entry{Tenant: change.tenant, Kind: audit.Host}, change.do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMovedAside: a file that was moved or replaced under the open store takes
+// no more changes: they would be acknowledged and lost.
+func TestMovedAside(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(path string) error
+	}{
+		{"moved", func(path string) error { return os.Rename(path, path+".old") }},
+		{"removed", os.Remove},
+		{"replaced", func(path string) error {
+			if err := os.Rename(path, path+".old"); err != nil {
+				return err
+			}
+			return os.WriteFile(path, nil, 0o600)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "tracon.db")
+			s := open(t, path)
+			defer s.Close()
+			log := audit.NewLog(s)
+			appendTo(t, log, "before")
+			if err := tt.do(path); err != nil {
+				t.Fatal(err)
+			}
+			_, err := log.Append(t.Context(), audit.Entry{Tenant: "acme", Kind: audit.Refusal})
+			if !errors.Is(err, store.ErrPoisoned) || !strings.Contains(err.Error(), "moved or replaced") {
+				t.Errorf("Append says %v, want an error that says that the file was moved", err)
+			}
+			if n := verified(t, log); n != 1 {
+				t.Errorf("the log has %d entries, want 1", n)
+			}
+		})
+	}
+}
