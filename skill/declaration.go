@@ -1,0 +1,235 @@
+package skill
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/strictyaml"
+	"github.com/tracon-go/tracon/schema"
+)
+
+const (
+	// DeclarationName is the file beside SKILL.md that says how scripts take their arguments.
+	DeclarationName = "tracon.yaml"
+
+	// MaxDeclaration is the most bytes that it may have.
+	MaxDeclaration = 256 << 10
+)
+
+// checker tells what is wrong with a schema; it keeps what it has compiled.
+var checker = schema.New(schema.Options{})
+
+// A declaration is what tracon.yaml says.
+type declaration struct {
+	scripts map[string]gate.Declaration
+	lines   map[string]int // of each script's entry
+}
+
+// undeclared is how a file script takes its arguments that tracon.yaml does not name.
+func undeclared() gate.Declaration { return gate.Declaration{Mode: gate.Argv} }
+
+// readDeclaration reads tracon.yaml strictly and says all that is wrong with it.
+func readDeclaration(data []byte) (declaration, []Diagnostic) {
+	r := &declReader{out: declaration{scripts: map[string]gate.Declaration{}, lines: map[string]int{}}}
+	if len(data) == 0 {
+		return r.out, nil
+	}
+	root, err := strictyaml.Parse(data, MaxDeclaration)
+	if e, ok := errors.AsType[*strictyaml.Error](err); ok {
+		r.bad(e.Line, "write plain YAML, each key once", "%s", e.Text)
+		return r.out, r.diags
+	}
+	r.document(root)
+	return r.out, r.diags
+}
+
+type declReader struct {
+	out   declaration
+	diags []Diagnostic
+}
+
+func (r *declReader) bad(line int, remedy, format string, args ...any) {
+	r.diags = append(r.diags, Diagnostic{Error, DeclarationName, line, fmt.Sprintf(format, args...), remedy})
+}
+
+// is reports whether n is of the kind, and says so where it is not.
+func (r *declReader) is(n *strictyaml.Node, kind strictyaml.Kind, what string) bool {
+	if n.Kind != kind {
+		r.bad(n.Line, "write "+kind.String(), "%s is %s", what, n.Kind)
+	}
+	return n.Kind == kind
+}
+
+func (r *declReader) unknown(m strictyaml.Member, where string, keys ...string) {
+	r.bad(m.Line, "the keys are "+strings.Join(keys, ", "), "unknown key %s in %s", short(m.Key), where)
+}
+
+func (r *declReader) document(root *strictyaml.Node) {
+	if root.Kind == strictyaml.Null || !r.is(root, strictyaml.Map, "the file") {
+		return
+	}
+	for _, m := range root.Members {
+		switch {
+		case m.Key != "scripts":
+			r.unknown(m, "the file", "scripts")
+		case r.is(m.Value, strictyaml.Map, "scripts"):
+			for _, s := range m.Value.Members {
+				r.script(s)
+			}
+		}
+	}
+}
+
+func (r *declReader) script(m strictyaml.Member) {
+	if err := bundle.CheckPath(m.Key); err != nil {
+		r.bad(m.Line, "write the script's path from the skill's folder, such as scripts/run.py", "%v", err)
+		return
+	}
+	r.out.lines[m.Key] = m.Line
+	if !r.is(m.Value, strictyaml.Map, "the entry of "+short(m.Key)) {
+		return
+	}
+	d := gate.Declaration{}
+	var flags *strictyaml.Node
+	for _, f := range m.Value.Members {
+		switch f.Key {
+		case "description":
+			if r.is(f.Value, strictyaml.String, "description") {
+				d.Description = strings.TrimSpace(f.Value.Text)
+			}
+		case "arguments":
+			d.Mode = r.mode(f.Value)
+		case "schema":
+			d.Schema = r.schema(f.Value)
+		case "flags":
+			if flags = f.Value; r.is(flags, strictyaml.Map, "flags") {
+				d.Flags = r.flags(flags)
+			}
+		case "timeout":
+			d.Timeout = r.timeout(f.Value)
+		default:
+			r.unknown(f, short(m.Key), "description", "arguments", "schema", "flags", "timeout")
+		}
+	}
+	if flags != nil && d.Mode != gate.Flags {
+		r.bad(flags.Line, "write arguments: flags, or leave flags out", "flags go with arguments: flags alone")
+	}
+	if d.Mode == "" {
+		d.Mode = gate.Argv
+	}
+	r.out.scripts[m.Key] = d
+}
+
+func (r *declReader) mode(n *strictyaml.Node) gate.Mode {
+	mode := gate.Mode(n.Text)
+	if n.Kind != strictyaml.String || !slices.Contains(gate.Modes(), mode) {
+		r.bad(n.Line, "write stdin, argv, flags or none", "arguments is %s, which is no way to take them", short(n.Text))
+		return gate.None
+	}
+	return mode
+}
+
+// schema turns the schema into JSON, with every number as it was written, and
+// compiles it to see that it is one.
+func (r *declReader) schema(n *strictyaml.Node) []byte {
+	if n.Kind != strictyaml.Map && n.Kind != strictyaml.Bool {
+		r.bad(n.Line, "write a JSON Schema as a map", "schema is %s", n.Kind)
+		return nil
+	}
+	b, err := n.JSON()
+	if e, ok := errors.AsType[*strictyaml.Error](err); ok {
+		r.bad(e.Line, "", "%s", e.Text)
+		return nil
+	}
+	if err := checker.Compile(b); err != nil {
+		line := n.Line
+		if e, ok := errors.AsType[*schema.SchemaError](err); ok {
+			line = lineOf(n, e.Pointer)
+		}
+		r.bad(line, "", "%v", err)
+		return nil
+	}
+	return b
+}
+
+// lineOf returns the line of the value at a JSON Pointer below n, or of the last
+// one on the way that is there.
+func lineOf(n *strictyaml.Node, pointer string) int {
+	line := n.Line
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		next := (*strictyaml.Node)(nil)
+		switch n.Kind {
+		case strictyaml.Map:
+			for _, m := range n.Members {
+				if m.Key == token {
+					next, line = m.Value, m.Line
+				}
+			}
+		case strictyaml.List:
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.Items) {
+				next, line = n.Items[i], n.Items[i].Line
+			}
+		}
+		if next == nil {
+			break
+		}
+		n = next
+	}
+	return line
+}
+
+var flagWord = regexp.MustCompile(`^--?[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
+const maxPosition = 100
+
+func (r *declReader) flags(n *strictyaml.Node) map[string]gate.Flag {
+	flags := make(map[string]gate.Flag, len(n.Members))
+	places := map[int]string{}
+	for _, m := range n.Members {
+		var f gate.Flag
+		if !r.is(m.Value, strictyaml.Map, "the flag of "+short(m.Key)) {
+			continue
+		}
+		for _, e := range m.Value.Members {
+			switch e.Key {
+			case "flag":
+				if f.Flag = e.Value.Text; e.Value.Kind != strictyaml.String || !flagWord.MatchString(f.Flag) {
+					r.bad(e.Value.Line, "write a flag such as --value or -v, in quotes", "%s is no flag", short(e.Value.Text))
+				}
+			case "position":
+				var err error
+				if f.Position, err = strconv.Atoi(e.Value.Text); err != nil || e.Value.Kind != strictyaml.Number || f.Position < 1 || f.Position > maxPosition {
+					r.bad(e.Value.Line, "count from 1", "%s is no position", short(e.Value.Text))
+				}
+			default:
+				r.unknown(e, "the flag of "+short(m.Key), "flag", "position")
+			}
+		}
+		if f.Flag != "" && f.Position != 0 {
+			r.bad(m.Line, "write one of the two", "%s has a flag and a position", short(m.Key))
+		}
+		if was, ok := places[f.Position]; ok && f.Position != 0 {
+			r.bad(m.Line, "give each its own", "%s and %s have the same position", short(was), short(m.Key))
+		}
+		places[f.Position] = m.Key
+		flags[m.Key] = f
+	}
+	return flags
+}
+
+func (r *declReader) timeout(n *strictyaml.Node) time.Duration {
+	d, err := time.ParseDuration(n.Text)
+	if err != nil || n.Kind != strictyaml.String || d <= 0 || d > gate.CeilingTimeout {
+		r.bad(n.Line, "write a time with its unit, such as 10s, of at most 24h", "%s is no timeout", short(n.Text))
+		return 0
+	}
+	return d
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package skill
+
+const openNonblock = 0 // there are no fifos in folders
