@@ -1,0 +1,128 @@
+package executortest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
+)
+
+// patience is how much later than it should an executor may answer: it waits for
+// slow machines, and is far below the minute for which programs sleep.
+const patience = 5 * time.Second
+
+// program returns the order of a program of the dialect, called without
+// arguments and with 30 seconds to live.
+func (k *trial) program(p Program) order {
+	k.Helper()
+	s, ok := k.dialect.Programs[p]
+	if !ok {
+		k.Fatalf("executortest: dialect %s has no program %q", k.dialect.Name, p)
+	}
+	return k.text(s.Text, s.Files)
+}
+
+func (k *trial) text(text string, files map[string]string) order {
+	o := order{script: "scripts/main." + k.dialect.Extension, mode: gate.Argv, policy: gate.Policy{Timeout: 30 * time.Second}}
+	o.files = []bundle.File{{Path: "SKILL.md", Data: []byte("# A skill\n")}, {Path: o.script, Data: []byte(text)}}
+	for _, p := range slices.Sorted(maps.Keys(files)) {
+		o.files = append(o.files, bundle.File{Path: p, Data: []byte(files[p])})
+	}
+	return o
+}
+
+// admit takes the order through the gates.
+func (k *trial) admit(o order) executor.Request {
+	k.Helper()
+	req, err := k.world.admit(k.Context(), o)
+	if err != nil {
+		k.Errorf("executortest: the gates refused %s: %v", k.one.name, err)
+	}
+	return req
+}
+
+// run runs the order, which must not fail (the zero Result where it did), and holds what holds for every run.
+func (k *trial) run(o order) executor.Result {
+	k.Helper()
+	req := k.admit(o)
+	res, err := k.executor.Execute(k.Context(), req)
+	if err != nil {
+		k.bad("got error %v", err)
+		return executor.Result{}
+	}
+	if res.Ending.IsZero() {
+		k.bad("got no ending")
+	}
+	if most := req.MaxOutputBytes(); len(res.Stdout) > most || len(res.Stderr) > most {
+		k.bad("R19: at most %d bytes of each stream are kept: got %d and %d", most, len(res.Stdout), len(res.Stderr))
+	}
+	return res
+}
+
+// exits runs the order, which must exit with the code and print want.
+func (k *trial) exits(o order, code int, want string) executor.Result {
+	k.Helper()
+	res := k.run(o)
+	if res.Ending != executor.Exited(code) {
+		k.bad("got %v, want exit code %d; standard error: %.500q", res.Ending, code, res.Stderr)
+	}
+	if string(res.Stdout) != want {
+		k.bad("got output %.500q, want %.500q", res.Stdout, want)
+	}
+	return res
+}
+
+// within runs f and holds that it answers in about d.
+func (k *trial) within(d time.Duration, f func()) {
+	k.Helper()
+	begin := time.Now()
+	f()
+	if took := time.Since(begin); took > d+patience {
+		k.bad("it answered after %v, and should have after about %v", took.Round(time.Millisecond), d)
+	}
+}
+
+// expires runs the order with a timeout of a second.
+func (k *trial) expires(o order) executor.Result {
+	k.Helper()
+	o.policy.Timeout = time.Second
+	var res executor.Result
+	begin := time.Now()
+	k.within(o.policy.Timeout, func() { res = k.run(o) })
+	if took := time.Since(begin); took < o.policy.Timeout {
+		k.bad("it answered after %v, before the timeout", took)
+	}
+	if res.Ending != executor.Expired() {
+		k.bad("got %v, want timed out", res.Ending)
+	}
+	if code, ok := res.Ending.ExitCode(); ok {
+		k.bad("a run that timed out has exit code %d", code)
+	}
+	return res
+}
+
+// cancelled runs the order, cancels it once it has printed something, and
+// returns the error.
+func (k *trial) cancelled(o order, cause error) error {
+	k.Helper()
+	ctx, cancel := context.WithCancelCause(k.Context())
+	defer cancel(nil)
+	if k.setup.Lacks.Live {
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+	} else {
+		o.live = gate.NewLive(0)
+		go func() {
+			<-o.live.Chunks()
+			cancel(cause)
+		}()
+	}
+	defer o.live.Close()
+	req := k.admit(o)
+	var err error
+	k.within(time.Second, func() { _, err = k.executor.Execute(ctx, req) })
+	return err
+}

@@ -1,0 +1,163 @@
+package executortest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/id"
+	"github.com/tracon-go/tracon/store/memstore"
+)
+
+// A world is a host with a gate, a log and a store in memory. What stands in it
+// is granted as an operator grants it.
+type world struct {
+	store      *memstore.Store
+	log        *audit.Log
+	gate       *gate.Gate
+	extensions []string
+
+	mu     sync.Mutex
+	skills map[string]skill // by name
+}
+
+type skill struct {
+	bundle bundle.Bundle
+	script string
+}
+
+func newWorld(interpreters map[string]gate.Interpreter) *world {
+	w := &world{store: memstore.New(), skills: map[string]skill{}, extensions: slices.Sorted(maps.Keys(interpreters))}
+	w.log = audit.NewLog(w.store)
+	w.gate = gate.New(gate.Config{
+		Hosts:    gate.Static{Enabled: true, Interpreters: interpreters},
+		Policies: w.store, Contents: w, Declarer: w, Schemas: strict{}, Grants: w.store, Log: w.log,
+	})
+	return w
+}
+
+// An order is a script and how to call it.
+type order struct {
+	files     []bundle.File
+	script    string // its path among files
+	mode      gate.Mode
+	arguments any // encoded as JSON; nil: none
+	inputs    []bundle.File
+	policy    gate.Policy // its limits
+	tenant    string      // empty: one of its own
+	live      *gate.Live
+}
+
+// admit puts the order's files into the world as a skill, grants it, and takes
+// the call through the gates.
+func (w *world) admit(ctx context.Context, o order) (executor.Request, error) {
+	name := "skill-" + id.New()
+	if o.tenant == "" {
+		o.tenant = "tenant-" + name
+	}
+	b, err := bundle.New(o.files, []byte(o.mode), bundle.Limits{}) // the mode is the whole declaration
+	if err != nil {
+		return executor.Request{}, err
+	}
+	w.mu.Lock()
+	w.skills[name] = skill{b, o.script}
+	w.mu.Unlock()
+	if err := w.grant(ctx, name, b, o); err != nil {
+		return executor.Request{}, fmt.Errorf("executortest: granting: %w", err)
+	}
+	call := gate.Call{Tenant: o.tenant, Actor: "executortest", Skill: name, Script: o.script, Inputs: o.inputs, Live: o.live}
+	if o.arguments != nil {
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(o.arguments); err != nil {
+			return executor.Request{}, err
+		}
+		call.Arguments = bytes.TrimSpace(text.Bytes())
+	}
+	return w.gate.Admit(ctx, call, gate.Standing{Executor: "executortest", Tier: grant.Process})
+}
+
+func (w *world) grant(ctx context.Context, name string, b bundle.Bundle, o order) error {
+	o.policy.Enabled, o.policy.Interpreters = true, w.extensions
+	_, revision, err := w.store.PolicyAt(ctx, o.tenant)
+	if err != nil {
+		return err
+	}
+	entry := audit.Entry{Tenant: o.tenant, Actor: "executortest", Kind: audit.Policy, Subject: o.tenant}
+	if _, err := w.log.Commit(ctx, entry, func(ctx context.Context, p audit.Pending) error {
+		return w.store.SetPolicy(ctx, o.tenant, o.policy, revision, p)
+	}); err != nil {
+		return err
+	}
+	g := grant.Grant{
+		ID: id.New(), Ref: grant.Ref{Tenant: o.tenant, Skill: name, Script: o.script}, Pin: b.Digest(), Reason: "conformance",
+		GrantedBy: "executortest", Granted: time.Now().UTC().Truncate(time.Microsecond), MinTier: grant.Process,
+	}
+	entry = audit.Entry{Tenant: o.tenant, Actor: "executortest", Kind: audit.Granted, Subject: g.Ref.String()}
+	_, err = w.log.Commit(ctx, entry, func(ctx context.Context, p audit.Pending) error {
+		return w.store.AddGrant(ctx, g, b, "", p)
+	})
+	return err
+}
+
+// Find implements [gate.Contents].
+func (w *world) Find(_ context.Context, _, name, script string) (gate.Origin, error) {
+	if s, ok := w.skill(name); !ok || s.script != script {
+		return 0, fmt.Errorf("%w: %s %s", gate.ErrUnknown, name, script)
+	}
+	return gate.FileScript, nil
+}
+
+// Read implements [gate.Contents].
+func (w *world) Read(_ context.Context, _, name string, _ bundle.Limits) (bundle.Bundle, error) {
+	s, ok := w.skill(name)
+	if !ok {
+		return bundle.Bundle{}, fmt.Errorf("%w: %s", gate.ErrUnknown, name)
+	}
+	return s.bundle, nil
+}
+
+func (w *world) skill(name string) (skill, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, ok := w.skills[name]
+	return s, ok
+}
+
+// Declare implements [gate.Declarer].
+func (w *world) Declare(b bundle.Bundle, _ string) (gate.Declaration, error) {
+	mode := gate.Mode(b.Declaration())
+	if !slices.Contains(gate.Modes(), mode) {
+		return gate.Declaration{}, fmt.Errorf("%w: no declaration", bundle.ErrContent)
+	}
+	return gate.Declaration{Mode: mode}, nil
+}
+
+// strict is a [gate.Schemas] without schemas: one JSON value in UTF-8, handed on
+// as it was written.
+type strict struct{}
+
+func (strict) Check(_ context.Context, schema, value []byte) ([]byte, error) {
+	if len(schema) > 0 {
+		return nil, errors.New("executortest: scripts here have no schema")
+	}
+	if !utf8.Valid(value) || !json.Valid(value) {
+		return nil, errors.New("the arguments are not one JSON value in UTF-8")
+	}
+	var out bytes.Buffer
+	err := json.Compact(&out, value)
+	return out.Bytes(), err
+}
