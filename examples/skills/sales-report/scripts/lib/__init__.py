@@ -1,0 +1,1 @@
+"""Parts of the sales report that other scripts may use too."""
