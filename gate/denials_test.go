@@ -177,7 +177,9 @@ func TestAdmits(t *testing.T) {
 	}{
 		{"as it is", func(testing.TB, *gatecase.House) {}},
 		{"no arguments", func(_ testing.TB, h *gatecase.House) { h.Call.Arguments = nil }},
-		{"R12: arguments at the limit", func(_ testing.TB, h *gatecase.House) { h.Call.Arguments = json.RawMessage(list(gate.DefaultMaxArguments)) }},
+		{"R12: arguments at the limit", func(_ testing.TB, h *gatecase.House) {
+			h.Call.Arguments = json.RawMessage(list(gate.DefaultMaxArguments))
+		}},
 		{"case 11: one argument of 131,071 bytes", func(t testing.TB, h *gatecase.House) {
 			raised(t, h)
 			h.Call.Arguments = json.RawMessage(list(gate.MaxArgument + 4))

@@ -55,6 +55,14 @@ func switches() []Case {
 		{"a tenant too long", gate.SwitchGate, "case 8", tenant(repeat("t", 513))},
 		{"the host's own history as tenant", gate.SwitchGate, "B7", tenant(gate.HostTenant)},
 		{"nobody's history as tenant", gate.SwitchGate, "B7", tenant(gate.NoTenant)},
+		{"the host's own history, where everybody has a policy", gate.SwitchGate, "B7", func(t testing.TB, h *House) {
+			tenant(gate.HostTenant)(t, h)
+			h.Config.Policies = generous{h.Store}
+		}},
+		{"a tenant with NUL, where everybody has a policy", gate.SwitchGate, "case 8", func(t testing.TB, h *House) {
+			tenant(Tenant+"\x00")(t, h)
+			h.Config.Policies = generous{h.Store}
+		}},
 		{"a negative timeout", gate.SwitchGate, "R8", policy(func(p *gate.Policy) { p.Timeout = -time.Second })},
 		{"a timeout above the ceiling", gate.SwitchGate, "R8", policy(func(p *gate.Policy) { p.Timeout = gate.CeilingTimeout + time.Second })},
 		{"an argument limit above the ceiling", gate.SwitchGate, "R12", policy(func(p *gate.Policy) { p.MaxArguments = gate.CeilingMaxArguments + 1 })},
@@ -62,6 +70,13 @@ func switches() []Case {
 		{"an extension with a dot", gate.SwitchGate, "R11", policy(func(p *gate.Policy) { p.Interpreters = []string{"py", ".sh"} })},
 		{"a variable that steers the loader", gate.SwitchGate, "case 41", policy(func(p *gate.Policy) { p.Environment = map[string]string{"LD_PRELOAD": "x"} })},
 	}
+}
+
+// generous knows a policy for everybody: that of Tenant.
+type generous struct{ gate.Policies }
+
+func (g generous) Policy(ctx context.Context, _ string) (gate.Policy, error) {
+	return g.Policies.Policy(ctx, Tenant)
 }
 
 func names() []Case {
