@@ -191,10 +191,17 @@ func (j *job) ending(out Outcome, err error) (string, []audit.Fact) {
 	}
 	yes := map[bool]string{true: "yes"}
 	return out.Ending.Name(), audit.Facts(append(facts,
-		"stdoutBytes", fmt.Sprint(len(out.Stdout)), "stdoutDigest", bundle.Sum([]byte(out.Stdout)).String(),
-		"stderrBytes", fmt.Sprint(len(out.Stderr)), "stderrDigest", bundle.Sum([]byte(out.Stderr)).String(),
+		"stdoutBytes", fmt.Sprint(len(out.Stdout)), "stdoutCommitment", j.commitment(out.Stdout),
+		"stderrBytes", fmt.Sprint(len(out.Stderr)), "stderrCommitment", j.commitment(out.Stderr),
 		"outputFiles", fmt.Sprint(len(out.Outputs)),
 		"truncated", yes[out.Truncated], "abandoned", yes[out.Abandoned])...)
+}
+
+// commitment ties a stream to the log without showing it, as the gate does with
+// the arguments, and under the same salt: a short output could be guessed from
+// a plain digest.
+func (j *job) commitment(text string) string {
+	return bundle.Sum(append(j.req.ArgumentsSalt(), text...)).String()
 }
 
 func (j *job) record(out Outcome, ending string) toolcall.Record {

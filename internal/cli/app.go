@@ -40,6 +40,7 @@ func Main(args []string) int {
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
 	a.inTTY = term.IsTerminal(int(os.Stdin.Fd()))
 	a.outTTY = term.IsTerminal(int(os.Stdout.Fd()))
+	keepInherited()
 	a.dir, _ = os.Getwd()
 	ctx, stop := interruptible()
 	defer stop()
@@ -145,7 +146,11 @@ func usage(cmd *cobra.Command, err error) error {
 	if cmd.Name() == "run" {
 		code = exitTracon // 0 to 123 are the script's
 	}
-	return &exitWith{code, hint(err, "usage: %s\n  `%s --help` says more", cmd.UseLine(), cmd.CommandPath())}
+	more := ""
+	if h, ok := errors.AsType[*hintError](err); ok {
+		more = h.hint + "\n  "
+	}
+	return &exitWith{code, hint(err, "%susage: %s\n  `%s --help` says more", more, cmd.UseLine(), cmd.CommandPath())}
 }
 
 // exactly takes n words, named for the complaint.

@@ -37,7 +37,7 @@ func refArgs(all *bool) cobra.PositionalArgs {
 }
 
 func (a *app) ref(ctx context.Context, h *daemon.House, args []string, all bool) (grant.Ref, error) {
-	name, err := h.SkillName(ctx, args[0])
+	name, err := h.SkillName(args[0])
 	if err != nil {
 		return grant.Ref{}, err
 	}

@@ -125,7 +125,10 @@ configuration file; with one, set them there.`,
 				if p.host {
 					return a.setHost(ctx, h, p)
 				}
-				set, err := h.Admin.SetPolicy(ctx, a.who(), a.tenant, p.apply)
+				if _, err := h.Admin.SetPolicy(ctx, a.who(), a.tenant, p.apply); err != nil {
+					return err
+				}
+				set, err := h.Gate.Policy(ctx, a.tenant) // with the defaults of what is not set
 				if err != nil {
 					return err
 				}

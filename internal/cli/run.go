@@ -49,7 +49,7 @@ func callArgs(cmd *cobra.Command, args []string) error {
 func (f *callFlags) build(ctx context.Context, a *app, h *daemon.House, args []string) (gate.Call, error) {
 	call := gate.Call{Tenant: a.tenant, Actor: a.who(), Script: args[1]}
 	var err error
-	if call.Skill, err = h.SkillName(ctx, args[0]); err != nil {
+	if call.Skill, err = h.SkillName(args[0]); err != nil {
 		return call, err
 	}
 	policy, err := h.Gate.Policy(ctx, a.tenant)

@@ -38,6 +38,7 @@ type House struct {
 	Skills *skill.Library
 
 	logger *slog.Logger
+	roots  bool              // the configuration's roots were added to Skills
 	exec   *process.Executor // nil until Start
 	runner *tracon.Runner    // nil until Start
 }
@@ -53,10 +54,9 @@ func Open(ctx context.Context, c *config.Config, logger *slog.Logger) (*House, e
 		return nil, err
 	}
 	h := &House{Config: c, Store: st, Log: audit.NewLog(st), Hosts: hosts(c, st), logger: logger}
-	h.Skills = skill.NewLibrary(c.Skills, c.Content)
-	declarations := skill.NewDeclarations()
+	h.Skills = skill.NewLibrary(c.Content)
 	h.Gate = gate.New(gate.Config{
-		Hosts: h.Hosts, Policies: st, Contents: h.Skills, Declarer: declarations,
+		Hosts: h.Hosts, Policies: st, Contents: h.Skills, Declarer: &skill.Declarations{},
 		Schemas: schema.New(schema.Options{}), Grants: st, Log: h.Log,
 	})
 	h.Admin = admin.New(admin.Config{Store: st, Log: h.Log, Hosts: h.Hosts, Contents: h.Skills})
@@ -137,17 +137,40 @@ func (h *House) IsFolder(word string) bool {
 	return err == nil && info.IsDir()
 }
 
+// AddRoots scans the configuration's folders of skills, once. A folder that was
+// named by itself comes before them, so it is the one that its name means.
+func (h *House) AddRoots() error {
+	if h.roots {
+		return nil
+	}
+	h.roots = true
+	for _, root := range h.Config.Skills {
+		if err := h.Skills.AddRoot(root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // SkillName returns the name of the skill that word means: a folder, which is
 // added to the known ones, or the name of a known one.
-func (h *House) SkillName(_ context.Context, word string) (string, error) {
+func (h *House) SkillName(word string) (string, error) {
 	if !h.IsFolder(word) {
-		return word, nil
+		return word, h.AddRoots()
 	}
-	s, err := h.Skills.AddFolder(word)
+	folder, err := filepath.Abs(word)
 	if err != nil {
 		return "", err
 	}
-	return s.Name, nil
+	if err := h.Skills.AddFolder(folder); err != nil {
+		return "", err
+	}
+	for _, s := range h.Skills.List() {
+		if s.Folder == folder {
+			return s.Name, nil
+		}
+	}
+	return "", fmt.Errorf("%w: the skill in %s", gate.ErrUnknown, folder)
 }
 
 // Declare returns how the script takes its arguments, as the skill says now. It
@@ -160,7 +183,7 @@ func (h *House) Declare(ctx context.Context, tenant, name, script string) (gate.
 	if _, _, ok := b.Text(script); !ok {
 		return gate.Declaration{}, fmt.Errorf("%w: script %q", gate.ErrUnknown, script)
 	}
-	return skill.NewDeclarations().Declare(b, script)
+	return new(skill.Declarations).Declare(b, script)
 }
 
 // Read reads every file of the skill as it is now.
