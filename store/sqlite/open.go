@@ -8,6 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/tracon-go/tracon/store"
 	"github.com/tracon-go/tracon/store/internal/sqlstore"
@@ -49,6 +52,11 @@ func (f file) create() error {
 	if !in.Mode().IsRegular() {
 		return fmt.Errorf("%w: it is not a regular file; name another one", store.ErrUnusable)
 	}
+	// SQLite opens for reading what it may not write, and leaves files beside it
+	// that its owner then cannot use. So nothing is opened that may not be written.
+	if err := errors.Join(writable(folder), writable(f.path)); err != nil {
+		return f.explain(err)
+	}
 	return nil
 }
 
@@ -63,21 +71,20 @@ const (
 
 // examine says what the file is. It writes nothing.
 func (f file) examine(ctx context.Context) (state, error) {
-	db, err := f.connect(1, "_txlock", "immediate")
+	db, err := f.connect(1)
 	if err != nil {
 		return 0, err
 	}
 	defer db.Close()
 	st, err := f.look(ctx, db)
+	if err == nil && st == current {
+		// This touches no row, and yet fails where the file may not be written.
+		_, err = db.ExecContext(ctx, `UPDATE `+sqlstore.VersionTable+` SET version_id = version_id WHERE FALSE`)
+	}
 	if err != nil {
 		return 0, f.explain(err)
 	}
-	// SQLite opens for reading what it may not write, and says so only here.
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, f.explain(err)
-	}
-	return st, tx.Rollback()
+	return st, nil
 }
 
 func (f file) look(ctx context.Context, db *sql.DB) (state, error) {
@@ -108,11 +115,39 @@ func (f file) look(ctx context.Context, db *sql.DB) (state, error) {
 	return current, nil
 }
 
+// migrateTry is how long one attempt to migrate waits for the lock. It is short,
+// because what waits for the exclusive lock keeps others from opening the file.
+const migrateTry = 50 * time.Millisecond
+
+// prepare sees to it that the file has the tables of this version. Of several
+// processes that start at once one makes them; the others find them made when
+// they look again.
+func (f file) prepare(ctx context.Context) error {
+	for began := time.Now(); ; {
+		st, err := f.examine(ctx)
+		if err != nil || st == current {
+			return err
+		}
+		err = f.migrate(ctx)
+		if err == nil || code(err) != sqlite3.SQLITE_BUSY {
+			return err
+		}
+		if time.Since(began) > f.o.BusyTimeout {
+			return fmt.Errorf("%w: it must be brought to this version, and another process has it open; stop that one first: %w", store.ErrUnusable, err)
+		}
+		select {
+		case <-time.After(migrateTry / 5):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // migrate brings the tables to this version. It holds the file's exclusive lock
-// from before its first look to its end, so that of several processes that
-// start at once one does it, and none while another has the file open.
+// from before its first look to its end, so that nobody else does the same, or
+// has the file open meanwhile.
 func (f file) migrate(ctx context.Context) error {
-	db, err := f.connect(1, "_pragma", "locking_mode(EXCLUSIVE)", "_txlock", "exclusive")
+	db, err := file{f.path, Options{BusyTimeout: migrateTry}}.connect(1, "_pragma", "locking_mode(EXCLUSIVE)", "_txlock", "exclusive")
 	if err != nil {
 		return err
 	}
@@ -122,9 +157,6 @@ func (f file) migrate(ctx context.Context) error {
 		err = tx.Commit() // the lock stays with the connection
 	}
 	if err != nil {
-		if fault(err) == sqlstore.Busy {
-			return fmt.Errorf("%w: it must be brought to this version, and another process has it open; stop that one first: %w", store.ErrUnusable, err)
-		}
 		return f.explain(err)
 	}
 	if _, err := f.look(ctx, db); err != nil {

@@ -79,7 +79,7 @@ func TestOpenRefuses(t *testing.T) {
 		return func(t *testing.T, path string) {
 			fill(t, path, 3)
 			db := raw(t, path)
-			exec(t, db, query)
+			execSQL(t, db, query)
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		}, store.ErrCorrupt, []string{"damaged", "backup"}},
 		{"the database of another program", func(t *testing.T, path string) {
-			exec(t, raw(t, path), `CREATE TABLE invoice (id INTEGER PRIMARY KEY)`)
+			execSQL(t, raw(t, path), `CREATE TABLE invoice (id INTEGER PRIMARY KEY)`)
 		}, store.ErrCorrupt, []string{"another program", "name another file"}},
 		{"an older database without its version", change(`DROP TABLE schema_version`), store.ErrCorrupt, []string{"incomplete", "backup"}},
 		{"a newer version", change(`INSERT INTO schema_version (version_id, is_applied) VALUES (99, 1)`), store.ErrNewer, []string{"version 99", "newer program", "backup"}},

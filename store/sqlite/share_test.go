@@ -107,10 +107,10 @@ func TestOpenAtOnce(t *testing.T) {
 func locked(t *testing.T, path string) (release func()) {
 	t.Helper()
 	db := raw(t, path)
-	exec(t, db, `BEGIN IMMEDIATE`)
+	execSQL(t, db, `BEGIN IMMEDIATE`)
 	return func() {
 		t.Helper()
-		exec(t, db, `ROLLBACK`)
+		execSQL(t, db, `ROLLBACK`)
 	}
 }
 
@@ -301,4 +301,18 @@ func TestFilesAreKeptOnce(t *testing.T) {
 	if err != nil || contents != 2 || files != 8 || blobs != 4 {
 		t.Errorf("%d contents, %d files, %d blobs, error %v; want 2, 8, 4", contents, files, blobs, err)
 	}
+}
+
+// TestOlderWhileOpen: tables are not brought to this version under another
+// process that has them open.
+func TestOlderWhileOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tracon.db")
+	s := open(t, path)
+	defer s.Close()
+	execSQL(t, raw(t, path), `DELETE FROM schema_version WHERE version_id > 0`)
+	_, err := sqlite.Open(t.Context(), path, sqlite.Options{BusyTimeout: 100 * time.Millisecond})
+	if !errors.Is(err, store.ErrUnusable) || !strings.Contains(err.Error(), "stop that one first") {
+		t.Errorf("Open says %v, want that the other process must be stopped", err)
+	}
+	appendTo(t, audit.NewLog(s), "the other process goes on")
 }

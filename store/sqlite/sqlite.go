@@ -88,6 +88,13 @@ type file struct {
 	o    Options
 }
 
+// What a connection of the open store has beside what all have. The writer takes
+// the write lock as it begins: what it reads in a transaction stays true in it.
+var (
+	asWriter = []string{"_txlock", "immediate"}
+	asReader = []string{"_query_only", "1"}
+)
+
 // connect returns connections to f, at most n, with the parameters more.
 func (f file) connect(n int, more ...string) (*sql.DB, error) {
 	q := url.Values{
@@ -122,22 +129,18 @@ func (f file) open(ctx context.Context) (*Store, error) {
 	if err := f.create(); err != nil {
 		return nil, err
 	}
-	state, err := f.examine(ctx)
-	if err == nil && state != current {
-		err = f.migrate(ctx)
-	}
-	if err != nil {
+	if err := f.prepare(ctx); err != nil {
 		return nil, err
 	}
 	opened, err := os.Stat(f.path)
 	if err != nil {
 		return nil, f.explain(err)
 	}
-	writer, err := f.connect(1, "_txlock", "immediate")
+	writer, err := f.connect(1, asWriter...)
 	if err != nil {
 		return nil, err
 	}
-	readers, err := f.connect(f.o.Readers, "_query_only", "1")
+	readers, err := f.connect(f.o.Readers, asReader...)
 	if err != nil {
 		return nil, errors.Join(err, writer.Close())
 	}

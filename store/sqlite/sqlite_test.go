@@ -6,15 +6,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/store"
 	"github.com/tracon-go/tracon/store/sqlite"
 	"github.com/tracon-go/tracon/store/storetest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestStore(t *testing.T) {
 	paths := map[store.Store]string{}
@@ -35,7 +31,7 @@ func TestStore(t *testing.T) {
 		},
 		Damage: func(t testing.TB, s store.Store, digest bundle.Digest) {
 			db := raw(t, paths[s])
-			n := exec(t, db, `UPDATE blob SET data = CAST(data || 'x' AS BLOB)
+			n := execSQL(t, db, `UPDATE blob SET data = CAST(data || 'x' AS BLOB)
 				WHERE digest = (SELECT blob FROM content_file WHERE content = $1 AND path = 'scripts/a.py')`, digest[:])
 			if n != 1 {
 				t.Fatalf("%d files were damaged, want 1", n)
@@ -66,7 +62,7 @@ func raw(t testing.TB, path string) *sql.DB {
 	return db
 }
 
-func exec(t testing.TB, db *sql.DB, query string, args ...any) int64 {
+func execSQL(t testing.TB, db *sql.DB, query string, args ...any) int64 {
 	t.Helper()
 	r, err := db.Exec(query, args...)
 	if err != nil {

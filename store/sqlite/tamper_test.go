@@ -85,7 +85,7 @@ func TestTampered(t *testing.T) {
 				t.Fatalf("before it: %v", err)
 			}
 			db := raw(t, path)
-			exec(t, db, tt.query)
+			execSQL(t, db, tt.query)
 			if err := tt.read(s); !errors.Is(err, tt.want) {
 				t.Errorf("the error is %v, want one that wraps %q", err, tt.want)
 			}
