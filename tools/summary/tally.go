@@ -132,11 +132,17 @@ func (t *tally) printOnly(n name, prefix string) {
 	}
 }
 
+// printAll prints what n wrote, without the marks of its start and its pauses.
 func (t *tally) printAll(n name) {
-	if t.wrote[n] != nil {
-		t.print(t.wrote[n].String())
-		delete(t.wrote, n)
+	if t.wrote[n] == nil {
+		return
 	}
+	for line := range strings.Lines(t.wrote[n].String()) {
+		if !strings.HasPrefix(line, "=== ") {
+			t.print(line)
+		}
+	}
+	delete(t.wrote, n)
 }
 
 // print writes at once. A failure to write shows when main flushes for good.

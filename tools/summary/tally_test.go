@@ -29,12 +29,14 @@ func TestTally(t *testing.T) {
 		},
 		{
 			name: "a failed test shows all that it wrote",
-			events: `{"Action":"output","Package":"a","Test":"TestX","Output":"x_test.go:1: got 1, want 2\n"}
+			events: `{"Action":"output","Package":"a","Test":"TestX","Output":"=== RUN   TestX\n"}
+{"Action":"output","Package":"a","Test":"TestX","Output":"x_test.go:1: got 1, want 2\n"}
 {"Action":"fail","Package":"a","Test":"TestX"}
 {"Action":"output","Package":"a","Output":"FAIL\ta\t0.1s\n"}
 {"Action":"fail","Package":"a"}
 `,
 			want: []string{"got 1, want 2\n", "FAIL\ta\t0.1s\n", "0 ok, 1 not"},
+			not:  []string{"=== RUN"},
 		},
 		{
 			name: "a test that never ended shows what it wrote",
