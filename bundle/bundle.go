@@ -80,7 +80,8 @@ type entry struct {
 // differ only by case or by Unicode normal form, ErrLimit for what is too large
 // or too many.
 func New(files []File, declaration []byte, limits Limits) (Bundle, error) {
-	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	files = slices.Clone(files)
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	limits = limits.OrDefaults()
 	c := &closed{files: make([]entry, 0, len(files)), declaration: string(declaration)}
 	if err := limits.whole(len(files), int64(len(declaration))); err != nil {

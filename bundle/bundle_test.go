@@ -220,3 +220,26 @@ func TestText(t *testing.T) {
 		t.Errorf("paths are not in bytewise order:\n%s", diff)
 	}
 }
+
+// The largest public skill has 1,104 files: everything but hashing must stay
+// small beside hashing.
+func BenchmarkNew(b *testing.B) {
+	for _, bb := range []struct {
+		name        string
+		files, size int
+	}{{"17 files of 100 bytes", 17, 100}, {"1,104 files of 4 KiB", 1104, 4096}} {
+		b.Run(bb.name, func(b *testing.B) {
+			files := many(bb.files)
+			for i := range files {
+				files[i].Data = make([]byte, bb.size)
+			}
+			b.ReportAllocs()
+			b.SetBytes(int64(bb.files * bb.size))
+			for b.Loop() {
+				if _, err := bundle.New(files, nil, bundle.Limits{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
