@@ -15,6 +15,7 @@ import (
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/schema"
 )
 
 const goodMarkdown = "---\nname: good\ndescription: Does good.\n---\nBody\n"
@@ -220,11 +221,11 @@ func TestReadUnreadable(t *testing.T) {
 	}
 }
 
-// Case 43, B1: a file or folder that is exchanged for a link while it is read
-// never lets a byte in from outside.
+// Case 43, B1: a file or folder that is exchanged for a link while it is read is
+// not followed, not even to a place in the skill that is not staged, which
+// os.Root by itself would allow.
 func TestReadRace(t *testing.T) {
-	outside := write(t, "outside", map[string]string{"a.py": "secret"})
-	folder := write(t, "good", map[string]string{"SKILL.md": goodMarkdown, "d/a.py": "good", "b.py": "good"})
+	folder := write(t, "good", map[string]string{"SKILL.md": goodMarkdown, "d/a.py": "good", "b.py": "good", ".git/a.py": "secret"})
 	aside := filepath.Join(filepath.Dir(folder), "aside")
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -236,9 +237,9 @@ func TestReadRace(t *testing.T) {
 			default:
 			}
 			_ = os.Rename(filepath.Join(folder, "d"), aside)
-			_ = os.Symlink(outside, filepath.Join(folder, "d"))
+			_ = os.Symlink(".git", filepath.Join(folder, "d"))
 			_ = os.Remove(filepath.Join(folder, "b.py"))
-			_ = os.Symlink(filepath.Join(outside, "a.py"), filepath.Join(folder, "b.py"))
+			_ = os.Symlink(".git/a.py", filepath.Join(folder, "b.py"))
 			_ = os.Remove(filepath.Join(folder, "d"))
 			_ = os.Rename(aside, filepath.Join(folder, "d"))
 			_ = os.Remove(filepath.Join(folder, "b.py"))
@@ -253,7 +254,7 @@ func TestReadRace(t *testing.T) {
 		}
 		for _, f := range s.Bundle.Files() {
 			if strings.Contains(string(f.Data), "secret") {
-				t.Errorf("%s holds what is outside", f.Path)
+				t.Errorf("%s holds what stands elsewhere", f.Path)
 			}
 		}
 		if _, _, ok := s.Bundle.Text("d/a.py"); ok {
@@ -299,18 +300,26 @@ func TestReadIsNew(t *testing.T) {
 // The examples are what they say: no diagnostics, and their scripts declared.
 func TestExamples(t *testing.T) {
 	for name, want := range map[string]struct {
-		script string
-		mode   gate.Mode
+		script    string
+		mode      gate.Mode
+		good, bad string
 	}{
-		"unit-converter": {"scripts/convert.py", gate.Flags},
-		"sales-report":   {"scripts/report.py", gate.Argv},
+		"unit-converter": {"scripts/convert.py", gate.Flags, `{"value":26.2,"factor":1.60934}`, `{"value":"26.2","factor":1.60934}`},
+		"sales-report":   {"scripts/report.py", gate.Argv, `["--by","month"]`, `"--by month"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Read(filepath.Join("../examples/skills", name), bundle.Limits{})
 			must(t, err)
 			i := slices.IndexFunc(s.Scripts, func(s Script) bool { return s.Path == want.script })
 			if len(s.Diagnostics) > 0 || s.Name != name || i < 0 || s.Scripts[i].Declaration.Mode != want.mode || len(s.Scripts[i].Declaration.Schema) == 0 {
-				t.Errorf("got %+v", s)
+				t.Fatalf("got %+v", s)
+			}
+			c := schema.New(schema.Options{})
+			if _, err := c.Check(t.Context(), s.Scripts[i].Declaration.Schema, []byte(want.good)); err != nil {
+				t.Errorf("%s: %v", want.good, err)
+			}
+			if _, err := c.Check(t.Context(), s.Scripts[i].Declaration.Schema, []byte(want.bad)); !errors.Is(err, schema.ErrValue) {
+				t.Errorf("%s: got error %v", want.bad, err)
 			}
 		})
 	}

@@ -19,6 +19,7 @@ const (
 
 	maxDescription   = 1024 // characters; see the standard
 	maxName          = 64
+	maxMended        = 1000 // lines of a frontmatter that is mended; a real one has ten
 	maxCompatibility = 500
 	markdown         = "SKILL.md"
 )
@@ -132,6 +133,9 @@ var fieldLine = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*):(?:[ \t]+(.*?
 // field that is not of the standard is kept as text, for it must not break those
 // that are.
 func (r *reader) mend(lines []string, skipped int) ([]string, bool) {
+	if len(lines) > maxMended {
+		return nil, false
+	}
 	out := slices.Clone(lines)
 	for i := 0; i < len(lines); {
 		if blank(lines[i]) || strings.HasPrefix(lines[i], "#") {
@@ -146,11 +150,12 @@ func (r *reader) mend(lines []string, skipped int) ([]string, bool) {
 		for end < len(lines) && (blank(lines[end]) || strings.ContainsAny(lines[end][:1], " \t#-")) {
 			end++
 		}
-		if _, err := parseLines(lines[i:end], skipped+i); errors.Is(err, strictyaml.ErrSyntax) {
+		_, err := parseLines(lines[i:end], 0)
+		if e, ok := errors.AsType[*strictyaml.Error](err); ok && errors.Is(err, strictyaml.ErrSyntax) {
 			quoted, why := mendField(m[1], m[2], lines[i:end])
 			if why == "" {
-				e, _ := errors.AsType[*strictyaml.Error](err)
-				r.say(Error, e.Line, "write valid YAML; put texts with special characters in quotes", "line %d: %s", e.Line, e.Text)
+				line := skipped + i + max(e.Line, 1)
+				r.say(Error, line, "write valid YAML; put texts with special characters in quotes", "line %d: %s", line, e.Text)
 				return nil, false
 			}
 			if slices.Contains(known, m[1]) {
