@@ -18,7 +18,7 @@ var endingCases = []testCase{
 	{"exit code", "case 30, R27: a non-zero exit is a normal outcome", Exit, nil, func(k *trial) {
 		for _, code := range []string{"0", "3", "124", "255"} {
 			o := k.program(Exit)
-			o.arguments = []string{code}
+			o.Arguments = []string{code}
 			var n int
 			_, _ = fmt.Sscan(code, &n)
 			k.exits(o, n, "")
@@ -82,13 +82,13 @@ var endingCases = []testCase{
 	}},
 	{"storm", "case 21: processes that keep forking are all stopped at the timeout, and the host can still fork", Storm, nil, func(k *trial) {
 		o := k.program(Storm)
-		o.policy.Processes = 128
+		o.Policy.Processes = 128
 		k.expires(o)
 		k.exits(k.program(Both), 0, "out\n")
 	}},
 	{"memory", "case 31: a script that takes too much memory is out of memory, told apart from a crash", Hunger, func(l Lacks) bool { return l.Memory }, func(k *trial) {
 		o := k.program(Hunger)
-		o.policy.Memory = 128 << 20
+		o.Policy.Memory = 128 << 20
 		if res := k.run(o); res.Ending != executor.OutOfMemory() {
 			k.bad("got %v; standard error: %.500q", res.Ending, res.Stderr)
 		}
@@ -98,10 +98,10 @@ var endingCases = []testCase{
 		for i := range 8 {
 			wg.Go(func() {
 				o := k.program(Environment)
-				o.tenant = fmt.Sprintf("concurrent-%s-%d", k.dialect.Name, i)
-				o.policy.Environment = map[string]string{"TENANT": o.tenant}
-				if out := string(k.run(o).Stdout); !strings.Contains(out, "TENANT="+o.tenant+"\n") {
-					k.bad("the run of %s sees %q", o.tenant, out)
+				o.Tenant = fmt.Sprintf("concurrent-%s-%d", k.dialect.Name, i)
+				o.Policy.Environment = map[string]string{"TENANT": o.Tenant}
+				if out := string(k.run(o).Stdout); !strings.Contains(out, "TENANT="+o.Tenant+"\n") {
+					k.bad("the run of %s sees %q", o.Tenant, out)
 				}
 			})
 		}

@@ -44,9 +44,9 @@ var fileCases = []testCase{
 	}},
 	{"inputs", "B5: input files are below inputs/, as a private copy that the script may change", Inputs, lacksFiles, func(k *trial) {
 		o := k.program(Inputs)
-		o.inputs = []bundle.File{{Path: "data.txt", Data: []byte("1,2\n")}, {Path: "more/ü.txt", Data: []byte("x")}}
+		o.Inputs = []bundle.File{{Path: "data.txt", Data: []byte("1,2\n")}, {Path: "more/ü.txt", Data: []byte("x")}}
 		k.exits(o, 0, "1,2\n")
-		if string(o.inputs[0].Data) != "1,2\n" {
+		if string(o.Inputs[0].Data) != "1,2\n" {
 			k.bad("the caller's own bytes were changed")
 		}
 	}},
@@ -64,7 +64,7 @@ var fileCases = []testCase{
 	}},
 	{"number of outputs", "R19, B5: at most the policy's number of output files comes back, and the others are named", Many, lacksFiles, func(k *trial) {
 		o := k.program(Many)
-		o.policy.MaxOutputFiles = 3
+		o.Policy.MaxOutputFiles = 3
 		res := k.exits(o, 0, "")
 		if len(res.Outputs) != 3 || len(res.Notes) < 2 && !k.setup.Lacks.Notes {
 			k.bad("got %d files and notes %q", len(res.Outputs), res.Notes)
@@ -72,7 +72,7 @@ var fileCases = []testCase{
 	}},
 	{"size of outputs", "R19, B5: at most the policy's bytes of output files come back, and the others are named", Many, lacksFiles, func(k *trial) {
 		o := k.program(Many)
-		o.policy.MaxOutputs = 25
+		o.Policy.MaxOutputs = 25
 		res := k.exits(o, 0, "")
 		if len(res.Outputs) != 2 || len(res.Notes) < 3 && !k.setup.Lacks.Notes {
 			k.bad("got %d files and notes %q", len(res.Outputs), res.Notes)
@@ -80,7 +80,7 @@ var fileCases = []testCase{
 	}},
 	{"traces", "case 39: a script may change its own files, HOME, TMPDIR and inputs/, and write beside itself; the next run starts from the same bytes", Traces, lacksFiles, func(k *trial) {
 		o := k.program(Traces)
-		o.inputs = []bundle.File{{Path: "data.txt", Data: []byte("1,2\n")}}
+		o.Inputs = []bundle.File{{Path: "data.txt", Data: []byte("1,2\n")}}
 		for range 2 {
 			k.exits(o, 0, "done\n")
 		}

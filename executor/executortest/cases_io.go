@@ -14,10 +14,10 @@ import (
 )
 
 // words runs the words program and holds that each argument arrives.
-func (k *trial) words(o order, words ...string) {
+func (k *trial) words(o Order, words ...string) {
 	k.Helper()
 	if words != nil {
-		o.arguments = words
+		o.Arguments = words
 	}
 	want := ""
 	for _, w := range words {
@@ -41,9 +41,9 @@ var ioCases = []testCase{
 	}},
 	{"largest argument", "case 11: an argument of 131,071 bytes passes", Words, nil, func(k *trial) {
 		o := k.program(Words)
-		o.policy.MaxArguments = gate.CeilingMaxArguments
+		o.Policy.MaxArguments = gate.CeilingMaxArguments
 		k.words(o, strings.Repeat("x", gate.MaxArgument))
-		o.policy.MaxOutput = 4 << 20
+		o.Policy.MaxOutput = 4 << 20
 		var many []string
 		for total := 0; total+10_000+9 < gate.MaxArgumentTotal; total += 10_000 + 9 {
 			many = append(many, strings.Repeat("y", 10_000))
@@ -52,40 +52,40 @@ var ioCases = []testCase{
 	}},
 	{"flags", "B4: arguments of mode flags arrive as the words that the declaration makes of them", Words, nil, func(k *trial) {
 		o := k.program(Words)
-		o.mode, o.arguments = gate.Flags, map[string]any{"verbose": true, "value": "-5", "r": nil}
+		o.Mode, o.Arguments = gate.Flags, map[string]any{"verbose": true, "value": "-5", "r": nil}
 		k.exits(o, 0, "--value=-5\x00--verbose\x00")
 	}},
 	{"standard input", "B4: arguments of mode stdin are the JSON on standard input, and nothing on the command line", Echo, nil, func(k *trial) {
 		o := k.program(Echo)
-		o.mode, o.arguments = gate.Stdin, map[string]any{"text": "ünï\n<&>", "n": 3}
+		o.Mode, o.Arguments = gate.Stdin, map[string]any{"text": "ünï\n<&>", "n": 3}
 		k.exits(o, 0, `{"n":3,"text":"ünï\n<&>"}`)
 		w := k.program(Words)
-		w.mode, w.arguments = gate.Stdin, map[string]any{"a": 1}
+		w.Mode, w.Arguments = gate.Stdin, map[string]any{"a": 1}
 		k.exits(w, 0, "")
 	}},
 	{"large standard input", "case 23: 1 MiB of arguments to a script that reads none of it: its true exit code, no broken pipe, nothing blocked", Exit, nil, func(k *trial) {
 		o := k.program(Exit)
-		o.policy.MaxArguments = 2 << 20
-		o.mode, o.arguments = gate.Stdin, map[string]any{"x": strings.Repeat("x", 1<<20)}
+		o.Policy.MaxArguments = 2 << 20
+		o.Mode, o.Arguments = gate.Stdin, map[string]any{"x": strings.Repeat("x", 1<<20)}
 		res := k.exits(o, 7, "")
 		if len(res.Stderr) > 0 {
 			k.bad("got standard error %q", res.Stderr)
 		}
 		e := k.program(Echo)
-		e.policy = gate.Policy{MaxArguments: 2 << 20, MaxOutput: 2 << 20, Timeout: 30 * time.Second}
-		e.mode, e.arguments = gate.Stdin, o.arguments
+		e.Policy = gate.Policy{MaxArguments: 2 << 20, MaxOutput: 2 << 20, Timeout: 30 * time.Second}
+		e.Mode, e.Arguments = gate.Stdin, o.Arguments
 		k.exits(e, 0, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
 	}},
 	{"large standard input, never read", "case 23: a script that never reads its input times out as any other", Progress, nil, func(k *trial) {
 		o := k.program(Progress)
-		o.policy.MaxArguments = 2 << 20
-		o.mode, o.arguments = gate.Stdin, map[string]any{"x": strings.Repeat("x", 1<<20)}
+		o.Policy.MaxArguments = 2 << 20
+		o.Mode, o.Arguments = gate.Stdin, map[string]any{"x": strings.Repeat("x", 1<<20)}
 		k.expires(o)
 	}},
 	{"end of input", "case 24: where there are no arguments, standard input is at its end", Echo, nil, func(k *trial) {
 		for _, mode := range []gate.Mode{gate.Argv, gate.None} {
 			o := k.program(Echo)
-			o.mode = mode
+			o.Mode = mode
 			k.within(0, func() { k.exits(o, 0, "") })
 		}
 	}},
@@ -105,7 +105,7 @@ var ioCases = []testCase{
 			truncated bool
 		}{{"1000", 1000, false}, {"1024", 1024, false}, {"1025", 1024, true}, {"10000", 1024, true}} {
 			o := k.program(Much)
-			o.policy.MaxOutput, o.arguments = 1024, []string{tc.n}
+			o.Policy.MaxOutput, o.Arguments = 1024, []string{tc.n}
 			res := k.exits(o, 0, strings.Repeat("a", tc.want))
 			if res.Truncated != tc.truncated {
 				k.bad("of %s bytes: got truncated %v, want %v", tc.n, res.Truncated, tc.truncated)
@@ -114,7 +114,7 @@ var ioCases = []testCase{
 	}},
 	{"flood", "case 26: output without end is cut and marked, and the script is stopped", Flood, nil, func(k *trial) {
 		o := k.program(Flood)
-		o.policy.MaxOutput, o.policy.Timeout = 64<<10, 20*time.Second
+		o.Policy.MaxOutput, o.Policy.Timeout = 64<<10, 20*time.Second
 		res := k.run(o)
 		if res.Ending != executor.OutputFlood() && res.Ending != executor.Expired() {
 			k.bad("got %v", res.Ending)
@@ -132,11 +132,11 @@ var ioCases = []testCase{
 			k.bad("got error %v: no output came while the script ran", err)
 		}
 		b := k.program(Both)
-		b.live = gate.NewLive(0)
+		b.Live = gate.NewLive(0)
 		res := k.exits(b, 0, "out\n")
-		b.live.Close()
+		b.Live.Close()
 		got := map[gate.Stream][]byte{}
-		for c := range b.live.Chunks() {
+		for c := range b.Live.Chunks() {
 			got[c.Stream] = append(got[c.Stream], c.Data...)
 		}
 		if !bytes.Equal(got[gate.Stdout], res.Stdout) || !bytes.Equal(got[gate.Stderr], res.Stderr) {
@@ -145,7 +145,7 @@ var ioCases = []testCase{
 	}},
 	{"environment", "case 41: the environment is the fixed set and what the policy adds; nothing of the host's", Environment, nil, func(k *trial) {
 		o := k.program(Environment)
-		o.policy.Environment = map[string]string{"REPORT_STYLE": "a b=c"}
+		o.Policy.Environment = map[string]string{"REPORT_STYLE": "a b=c"}
 		got := map[string]string{}
 		for line := range strings.Lines(string(k.run(o).Stdout)) {
 			n, v, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
@@ -182,8 +182,8 @@ var ioCases = []testCase{
 			return
 		}
 		o := k.program(Both)
-		o.script = "run"
-		o.files = []bundle.File{{Path: "run", Data: []byte("#!/usr/bin/env " + interpreter + "\n" + k.dialect.Programs[Both].Text)}}
+		o.Script = "run"
+		o.Files = []bundle.File{{Path: "run", Data: []byte("#!/usr/bin/env " + interpreter + "\n" + k.dialect.Programs[Both].Text)}}
 		k.exits(o, 0, "out\n")
 	}},
 }

@@ -17,7 +17,7 @@ const patience = 5 * time.Second
 
 // program returns the order of a program of the dialect, called without
 // arguments and with 30 seconds to live.
-func (k *trial) program(p Program) order {
+func (k *trial) program(p Program) Order {
 	k.Helper()
 	s, ok := k.dialect.Programs[p]
 	if !ok {
@@ -26,19 +26,19 @@ func (k *trial) program(p Program) order {
 	return k.text(s.Text, s.Files)
 }
 
-func (k *trial) text(text string, files map[string]string) order {
-	o := order{script: "scripts/main." + k.dialect.Extension, mode: gate.Argv, policy: gate.Policy{Timeout: 30 * time.Second}}
-	o.files = []bundle.File{{Path: "SKILL.md", Data: []byte("# A skill\n")}, {Path: o.script, Data: []byte(text)}}
+func (k *trial) text(text string, files map[string]string) Order {
+	o := Order{Script: "scripts/main." + k.dialect.Extension, Mode: gate.Argv, Policy: gate.Policy{Timeout: 30 * time.Second}}
+	o.Files = []bundle.File{{Path: "SKILL.md", Data: []byte("# A skill\n")}, {Path: o.Script, Data: []byte(text)}}
 	for _, p := range slices.Sorted(maps.Keys(files)) {
-		o.files = append(o.files, bundle.File{Path: p, Data: []byte(files[p])})
+		o.Files = append(o.Files, bundle.File{Path: p, Data: []byte(files[p])})
 	}
 	return o
 }
 
 // admit takes the order through the gates.
-func (k *trial) admit(o order) executor.Request {
+func (k *trial) admit(o Order) executor.Request {
 	k.Helper()
-	req, err := k.world.admit(k.Context(), o)
+	req, err := k.world.Admit(k.Context(), o)
 	if err != nil {
 		k.Errorf("executortest: the gates refused %s: %v", k.one.name, err)
 	}
@@ -46,7 +46,7 @@ func (k *trial) admit(o order) executor.Request {
 }
 
 // run runs the order, which must not fail (the zero Result where it did), and holds what holds for every run.
-func (k *trial) run(o order) executor.Result {
+func (k *trial) run(o Order) executor.Result {
 	k.Helper()
 	req := k.admit(o)
 	res, err := k.executor.Execute(k.Context(), req)
@@ -64,7 +64,7 @@ func (k *trial) run(o order) executor.Result {
 }
 
 // exits runs the order, which must exit with the code and print want.
-func (k *trial) exits(o order, code int, want string) executor.Result {
+func (k *trial) exits(o Order, code int, want string) executor.Result {
 	k.Helper()
 	res := k.run(o)
 	if res.Ending != executor.Exited(code) {
@@ -87,13 +87,13 @@ func (k *trial) within(d time.Duration, f func()) {
 }
 
 // expires runs the order with a timeout of a second.
-func (k *trial) expires(o order) executor.Result {
+func (k *trial) expires(o Order) executor.Result {
 	k.Helper()
-	o.policy.Timeout = time.Second
+	o.Policy.Timeout = time.Second
 	var res executor.Result
 	begin := time.Now()
-	k.within(o.policy.Timeout, func() { res = k.run(o) })
-	if took := time.Since(begin); took < o.policy.Timeout {
+	k.within(o.Policy.Timeout, func() { res = k.run(o) })
+	if took := time.Since(begin); took < o.Policy.Timeout {
 		k.bad("it answered after %v, before the timeout", took)
 	}
 	if res.Ending != executor.Expired() {
@@ -107,20 +107,20 @@ func (k *trial) expires(o order) executor.Result {
 
 // cancelled runs the order, cancels it once it has printed something, and
 // returns the error.
-func (k *trial) cancelled(o order, cause error) error {
+func (k *trial) cancelled(o Order, cause error) error {
 	k.Helper()
 	ctx, cancel := context.WithCancelCause(k.Context())
 	defer cancel(nil)
 	if k.setup.Lacks.Live {
 		time.AfterFunc(time.Second, func() { cancel(cause) })
 	} else {
-		o.live = gate.NewLive(0)
+		o.Live = gate.NewLive(0)
 		go func() {
-			<-o.live.Chunks()
+			<-o.Live.Chunks()
 			cancel(cause)
 		}()
 	}
-	defer o.live.Close()
+	defer o.Live.Close()
 	req := k.admit(o)
 	var err error
 	k.within(time.Second, func() { _, err = k.executor.Execute(ctx, req) })

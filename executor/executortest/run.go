@@ -85,7 +85,7 @@ func runAll(t tester, s Setup) {
 		s.Dialects = Dialects()
 	}
 	ex := s.New(t)
-	w := newWorld(s.Interpreters)
+	w := NewWorld(s.Interpreters)
 	t.run("zero request", func(t tester) {
 		_, err := ex.Execute(t.Context(), executor.Request{})
 		if err != executor.ErrInvalidRequest {
@@ -126,7 +126,7 @@ func runAll(t tester, s Setup) {
 type trial struct {
 	tester
 	setup    Setup
-	world    *world
+	world    *World
 	executor executor.Executor
 	dialect  Dialect
 	one      testCase

@@ -21,9 +21,10 @@ import (
 	"github.com/tracon-go/tracon/store/memstore"
 )
 
-// A world is a host with a gate, a log and a store in memory. What stands in it
-// is granted as an operator grants it.
-type world struct {
+// A World is a host with a gate, a log and a store in memory. What stands in it
+// is granted as an operator grants it. Tests of an executor that need a Request
+// take one from here. It is safe for concurrent use.
+type World struct {
 	store      *memstore.Store
 	log        *audit.Log
 	gate       *gate.Gate
@@ -38,8 +39,10 @@ type skill struct {
 	script string
 }
 
-func newWorld(interpreters map[string]gate.Interpreter) *world {
-	w := &world{store: memstore.New(), skills: map[string]skill{}, extensions: slices.Sorted(maps.Keys(interpreters))}
+// NewWorld returns a World whose host is switched on and has the interpreters on
+// its allow-list.
+func NewWorld(interpreters map[string]gate.Interpreter) *World {
+	w := &World{store: memstore.New(), skills: map[string]skill{}, extensions: slices.Sorted(maps.Keys(interpreters))}
 	w.log = audit.NewLog(w.store)
 	w.gate = gate.New(gate.Config{
 		Hosts:    gate.Static{Enabled: true, Interpreters: interpreters},
@@ -48,41 +51,41 @@ func newWorld(interpreters map[string]gate.Interpreter) *world {
 	return w
 }
 
-// An order is a script and how to call it.
-type order struct {
-	files     []bundle.File
-	script    string // its path among files
-	mode      gate.Mode
-	arguments any // encoded as JSON; nil: none
-	inputs    []bundle.File
-	policy    gate.Policy // its limits
-	tenant    string      // empty: one of its own
-	live      *gate.Live
+// An Order is a script and how to call it.
+type Order struct {
+	Files     []bundle.File // of the skill; required
+	Script    string        // its path among Files; required
+	Mode      gate.Mode     // required
+	Arguments any           // encoded as JSON; nil: none
+	Inputs    []bundle.File
+	Policy    gate.Policy // its limits and its environment; its switch and its allow-list are set
+	Tenant    string      // whose policy that is; empty: a tenant of its own
+	Live      *gate.Live
 }
 
-// admit puts the order's files into the world as a skill, grants it, and takes
+// Admit puts the order's files into the world as a skill, grants it, and takes
 // the call through the gates.
-func (w *world) admit(ctx context.Context, o order) (executor.Request, error) {
+func (w *World) Admit(ctx context.Context, o Order) (executor.Request, error) {
 	name := "skill-" + id.New()
-	if o.tenant == "" {
-		o.tenant = "tenant-" + name
+	if o.Tenant == "" {
+		o.Tenant = "tenant-" + name
 	}
-	b, err := bundle.New(o.files, []byte(o.mode), bundle.Limits{}) // the mode is the whole declaration
+	b, err := bundle.New(o.Files, []byte(o.Mode), bundle.Limits{}) // the mode is the whole declaration
 	if err != nil {
 		return executor.Request{}, err
 	}
 	w.mu.Lock()
-	w.skills[name] = skill{b, o.script}
+	w.skills[name] = skill{b, o.Script}
 	w.mu.Unlock()
 	if err := w.grant(ctx, name, b, o); err != nil {
 		return executor.Request{}, fmt.Errorf("executortest: granting: %w", err)
 	}
-	call := gate.Call{Tenant: o.tenant, Actor: "executortest", Skill: name, Script: o.script, Inputs: o.inputs, Live: o.live}
-	if o.arguments != nil {
+	call := gate.Call{Tenant: o.Tenant, Actor: "executortest", Skill: name, Script: o.Script, Inputs: o.Inputs, Live: o.Live}
+	if o.Arguments != nil {
 		var text bytes.Buffer
 		enc := json.NewEncoder(&text)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(o.arguments); err != nil {
+		if err := enc.Encode(o.Arguments); err != nil {
 			return executor.Request{}, err
 		}
 		call.Arguments = bytes.TrimSpace(text.Bytes())
@@ -90,23 +93,23 @@ func (w *world) admit(ctx context.Context, o order) (executor.Request, error) {
 	return w.gate.Admit(ctx, call, gate.Standing{Executor: "executortest", Tier: grant.Process})
 }
 
-func (w *world) grant(ctx context.Context, name string, b bundle.Bundle, o order) error {
-	o.policy.Enabled, o.policy.Interpreters = true, w.extensions
-	_, revision, err := w.store.PolicyAt(ctx, o.tenant)
+func (w *World) grant(ctx context.Context, name string, b bundle.Bundle, o Order) error {
+	o.Policy.Enabled, o.Policy.Interpreters = true, w.extensions
+	_, revision, err := w.store.PolicyAt(ctx, o.Tenant)
 	if err != nil {
 		return err
 	}
-	entry := audit.Entry{Tenant: o.tenant, Actor: "executortest", Kind: audit.Policy, Subject: o.tenant}
+	entry := audit.Entry{Tenant: o.Tenant, Actor: "executortest", Kind: audit.Policy, Subject: o.Tenant}
 	if _, err := w.log.Commit(ctx, entry, func(ctx context.Context, p audit.Pending) error {
-		return w.store.SetPolicy(ctx, o.tenant, o.policy, revision, p)
+		return w.store.SetPolicy(ctx, o.Tenant, o.Policy, revision, p)
 	}); err != nil {
 		return err
 	}
 	g := grant.Grant{
-		ID: id.New(), Ref: grant.Ref{Tenant: o.tenant, Skill: name, Script: o.script}, Pin: b.Digest(), Reason: "conformance",
+		ID: id.New(), Ref: grant.Ref{Tenant: o.Tenant, Skill: name, Script: o.Script}, Pin: b.Digest(), Reason: "conformance",
 		GrantedBy: "executortest", Granted: time.Now().UTC().Truncate(time.Microsecond), MinTier: grant.Process,
 	}
-	entry = audit.Entry{Tenant: o.tenant, Actor: "executortest", Kind: audit.Granted, Subject: g.Ref.String()}
+	entry = audit.Entry{Tenant: o.Tenant, Actor: "executortest", Kind: audit.Granted, Subject: g.Ref.String()}
 	_, err = w.log.Commit(ctx, entry, func(ctx context.Context, p audit.Pending) error {
 		return w.store.AddGrant(ctx, g, b, "", p)
 	})
@@ -114,7 +117,7 @@ func (w *world) grant(ctx context.Context, name string, b bundle.Bundle, o order
 }
 
 // Find implements [gate.Contents].
-func (w *world) Find(_ context.Context, _, name, script string) (gate.Origin, error) {
+func (w *World) Find(_ context.Context, _, name, script string) (gate.Origin, error) {
 	if s, ok := w.skill(name); !ok || s.script != script {
 		return 0, fmt.Errorf("%w: %s %s", gate.ErrUnknown, name, script)
 	}
@@ -122,7 +125,7 @@ func (w *world) Find(_ context.Context, _, name, script string) (gate.Origin, er
 }
 
 // Read implements [gate.Contents].
-func (w *world) Read(_ context.Context, _, name string, _ bundle.Limits) (bundle.Bundle, error) {
+func (w *World) Read(_ context.Context, _, name string, _ bundle.Limits) (bundle.Bundle, error) {
 	s, ok := w.skill(name)
 	if !ok {
 		return bundle.Bundle{}, fmt.Errorf("%w: %s", gate.ErrUnknown, name)
@@ -130,7 +133,7 @@ func (w *world) Read(_ context.Context, _, name string, _ bundle.Limits) (bundle
 	return s.bundle, nil
 }
 
-func (w *world) skill(name string) (skill, bool) {
+func (w *World) skill(name string) (skill, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s, ok := w.skills[name]
@@ -138,7 +141,7 @@ func (w *world) skill(name string) (skill, bool) {
 }
 
 // Declare implements [gate.Declarer].
-func (w *world) Declare(b bundle.Bundle, _ string) (gate.Declaration, error) {
+func (w *World) Declare(b bundle.Bundle, _ string) (gate.Declaration, error) {
 	mode := gate.Mode(b.Declaration())
 	if !slices.Contains(gate.Modes(), mode) {
 		return gate.Declaration{}, fmt.Errorf("%w: no declaration", bundle.ErrContent)

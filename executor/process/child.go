@@ -30,6 +30,14 @@ func start(r *staged, env, argv []string) (*child, error) {
 		Files: []*os.File{r.stdin, stdout, stderr},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
+	if err := sealFiles(); err != nil {
+		return nil, err
+	}
+	name, undo, err := aim(r.program, argv[0], attr.Files)
+	if err != nil {
+		return nil, err
+	}
+	defer undo()
 	dieWithHost(attr.Sys)
 	r.cgroup.Enter(attr.Sys)
 	c := &child{ended: make(chan struct{}), release: make(chan struct{}), reaped: make(chan struct{})}
@@ -38,7 +46,7 @@ func start(r *staged, env, argv []string) (*child, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		var err error
-		c.process, err = os.StartProcess(programPath(r.program, argv[0]), argv, attr)
+		c.process, err = os.StartProcess(name, argv, attr)
 		if err == nil {
 			if err = limit(c.process.Pid); err != nil {
 				_ = c.process.Kill()

@@ -3,7 +3,9 @@ package process
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,15 +14,56 @@ import (
 // dieWithHost makes the kernel kill the process when the host ends, however it ends.
 func dieWithHost(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// programPath names the file that was hashed by its descriptor, so that what is
-// started cannot have been swapped since. Where /proc is not mounted it is the
-// path.
-func programPath(program *os.File, path string) string {
-	byFD := fmt.Sprintf("/proc/self/fd/%d", program.Fd())
-	if _, err := os.Stat(byFD); err != nil {
-		return path
+// sealFiles makes every file that the host has open close when a program is
+// started. Go opens its own so; this is for those that the host inherited, or
+// that a C library opened. What os/exec is told to hand on it still hands on.
+func sealFiles() error {
+	err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
 	}
-	return byFD
+	entries, err := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
+}
+
+// aim returns the path by which the program is started, and moves files so that
+// it holds: the program's own descriptor, so that what was hashed is what
+// starts, whatever became of its path since. Where /proc is not mounted it is
+// the path.
+//
+// Between fork and exec, Go puts descriptors of its own above the highest of
+// files, and 0 to 2 below: a program in either place would be overwritten before
+// it starts. So it is moved above 2, and the last of files above it.
+func aim(program *os.File, path string, files []*os.File) (name string, undo func(), err error) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		return path, func() {}, nil
+	}
+	p, err := above(program, 2)
+	if err != nil {
+		return "", nil, err
+	}
+	last := len(files) - 1
+	f, err := above(files[last], int(p.Fd()))
+	if err != nil {
+		p.Close()
+		return "", nil, err
+	}
+	files[last] = f
+	return fmt.Sprintf("/proc/self/fd/%d", p.Fd()), func() { p.Close(); f.Close() }, nil
+}
+
+// above returns a second descriptor of the file, with a number above n.
+func above(f *os.File, n int) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, n+1)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // limit forbids core files. A limit of 1 byte, unlike one of 0, also keeps the

@@ -39,6 +39,9 @@ var (
 // New returns an Executor with a private folder of its own. It removes the
 // folders, the processes and the cgroups that dead processes left in the same
 // runtime folder, and starts one process to prove what [Executor.Posture] says.
+//
+// An Executor marks every file that this process has open as close-on-exec
+// before it starts a script, so that scripts inherit none.
 func New(c Config) (*Executor, error) {
 	e := &Executor{log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
 	e.closing, e.stop = context.WithCancelCause(context.Background())

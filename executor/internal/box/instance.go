@@ -54,13 +54,14 @@ func OpenInstance(runtime string, dead func(name, dir string)) (i *Instance, war
 	if err := os.MkdirAll(runtime, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("box: the runtime folder: %w", err)
 	}
-	i = &Instance{}
+	opened := &Instance{}
+	i = opened
 	if i.runtime, err = os.OpenFile(runtime, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0); err != nil {
 		return nil, nil, fmt.Errorf("box: the runtime folder: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			i.closeFiles()
+			opened.closeFiles()
 		}
 	}()
 	if err := checkPrivate(i.runtime); err != nil {
