@@ -22,6 +22,8 @@ type arguments struct {
 	stdin   []byte   // for stdin
 	inputs  bundle.Bundle
 	timeout time.Duration
+	module  string
+	outputs []string
 	salt    [32]byte // of the commitment in the log
 }
 
@@ -51,10 +53,9 @@ func declared(declarer Declarer, b bundle.Bundle, script string) (Declaration, e
 		return deny(err)
 	case err != nil:
 		return Declaration{}, fmt.Errorf("gate: reading the declaration: %w", err)
-	case !slices.Contains(Modes(), d.Mode):
-		return deny(fmt.Errorf("the declaration of %q has no argument mode (%q)", script, d.Mode))
-	case d.Timeout < 0:
-		return deny(fmt.Errorf("the declaration of %q has a negative timeout", script))
+	}
+	if err := d.check(script); err != nil {
+		return deny(err)
 	}
 	return d, nil
 }
@@ -81,7 +82,7 @@ func checked(ctx context.Context, schemas Schemas, policy Policy, d Declaration,
 		}
 		return deny(err.Error(), err)
 	}
-	a := arguments{mode: d.Mode, json: canonical, timeout: policy.Timeout}
+	a := arguments{mode: d.Mode, json: canonical, timeout: policy.Timeout, module: d.Module, outputs: slices.Clone(d.Outputs)}
 	if d.Timeout > 0 {
 		a.timeout = min(a.timeout, d.Timeout)
 	}

@@ -1,6 +1,12 @@
 package gate
 
-import "time"
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
 
 // A Mode says how a script takes its arguments.
 type Mode string
@@ -23,12 +29,63 @@ type Declaration struct {
 	Schema      []byte
 	Flags       map[string]Flag // by property; one that is not named has the flag "--name", with "-" for "_"
 	Timeout     time.Duration   // below the tenant's; zero: the tenant's
+
+	// Module, if not empty, starts a Python script as this module from the skill's
+	// root, as python -m does. It must be the script's own: see [ModuleOf].
+	Module string
+
+	// Outputs are patterns, as [path.Match] has them, with "**" for any number of
+	// elements, of the files below outputs/ that come back. Empty: all.
+	Outputs []string
 }
 
 // A Flag says how one property of a flags script becomes words.
 type Flag struct {
 	Flag     string // such as "--value" or "-v"; empty: "--" and the property's name
 	Position int    // from 1: the value stands alone at this place behind the flags; zero: it has a flag
+}
+
+// ModuleOf returns the name under which Python finds the script from the skill's
+// root: "a.b" for "a/b.py" and for "a/b/__main__.py". It returns "" for a path
+// that no import can name.
+func ModuleOf(script string) string {
+	name, ok := strings.CutSuffix(script, ".py")
+	if !ok {
+		return ""
+	}
+	name = strings.TrimSuffix(name, "/__main__")
+	elems := strings.Split(name, "/")
+	for _, elem := range elems {
+		if !identifier.MatchString(elem) {
+			return ""
+		}
+	}
+	return strings.Join(elems, ".")
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// MaxOutputPatterns is the most patterns that a declaration may have.
+const MaxOutputPatterns = 64
+
+// check says why d cannot be that of the script, or nil.
+func (d Declaration) check(script string) error {
+	switch {
+	case !slices.Contains(Modes(), d.Mode):
+		return fmt.Errorf("the declaration of %q has no argument mode (%q)", script, d.Mode)
+	case d.Timeout < 0:
+		return fmt.Errorf("the declaration of %q has a negative timeout", script)
+	case d.Module != "" && d.Module != ModuleOf(script):
+		return fmt.Errorf("the declaration of %q starts the module %q, which is not the script", script, d.Module)
+	case len(d.Outputs) > MaxOutputPatterns:
+		return fmt.Errorf("the declaration of %q has %d output patterns, at most %d", script, len(d.Outputs), MaxOutputPatterns)
+	}
+	for _, pattern := range d.Outputs {
+		if !ValidPattern(pattern) {
+			return fmt.Errorf("the declaration of %q has the output pattern %q, which is none", script, pattern)
+		}
+	}
+	return nil
 }
 
 // empty returns the value that stands for no arguments at all.

@@ -105,6 +105,13 @@ func (r Request) Inputs() bundle.Bundle { return r.s.arguments.inputs }
 // ArgumentsSalt returns the salt of the commitment to the arguments that stands in the log.
 func (r Request) ArgumentsSalt() []byte { return slices.Clone(r.s.arguments.salt[:]) }
 
+// Module returns the Python module that the script is started as, from the
+// skill's root; empty: the script is started by its path.
+func (r Request) Module() string { return r.s.arguments.module }
+
+// OutputPatterns returns which files below outputs/ come back; empty: all. See [MatchOutput].
+func (r Request) OutputPatterns() []string { return slices.Clone(r.s.arguments.outputs) }
+
 // Timeout returns how long the script may run.
 func (r Request) Timeout() time.Duration { return r.s.arguments.timeout }
 
