@@ -1,0 +1,100 @@
+package archtest
+
+// A rule says what a room may import besides the standard library. The tables
+// are a statement of policy: a room that is not here is an error, and so is a
+// rule for a room that does not exist.
+type rule struct {
+	rooms string // of this module; see frontDoor
+	libs  string // from outside, by module
+	spine bool   // nothing from outside but golang.org/x, not even through others
+	why   string
+}
+
+const anyX = "golang.org/x/mod golang.org/x/sys golang.org/x/term golang.org/x/text"
+
+// frontDoor stands for the root package in a rule.
+const frontDoor = "."
+
+// rooms are the arrows of the house: bundle, audit, grant → gate → executor →
+// tracon → serve → internal/daemon → internal/cli → cmd.
+var rooms = map[string]rule{
+	// The spine. An embedder gets it without any library.
+	"bundle":   {"", "golang.org/x/text", true, "bytes and their digest stand below everything"},
+	"audit":    {"internal/id", "golang.org/x/mod", true, "the log knows nothing of scripts"},
+	"grant":    {"audit bundle", "", true, "who may run which content; its changes are audited"},
+	"gate":     {"audit bundle grant internal/id", "", true, "the core decides by values alone: no executor, no concrete store"},
+	"executor": {"bundle gate grant", "", true, "the seam sees what was admitted; with no log it can write none (R18)"},
+	"toolcall": {"audit bundle", "", true, "a record is made by the runner, not by the gates"},
+	"":         {"audit bundle executor executor/process gate grant toolcall", "", true, "the front door may name the platform's default executor"},
+	"admin":    {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
+
+	// How scripts run.
+	"executor/interpreter":  {"bundle executor gate", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
+	"executor/internal/box": {"bundle executor gate", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
+	"executor/process":      {"bundle executor executor/internal/box executor/interpreter grant", "golang.org/x/sys", true, "the plain local process is part of the spine"},
+	"executor/executortest": {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
+
+	// Where facts are kept.
+	"store":                   {"admin audit gate grant toolcall", "", true, "the union of what stores keep"},
+	"store/internal/keep":     {"audit bundle gate grant toolcall", "", true, "a base of stores: what is refused and how it is copied"},
+	"store/internal/sqlstore": {"audit bundle gate grant store store/internal/keep toolcall", "github.com/pressly/goose/v3", false, "a base of stores: the SQL that engines share, with its migrations"},
+	"store/memstore":          {"audit bundle gate grant store store/internal/keep toolcall", "", true, "for tests and for embedders who keep nothing"},
+	"store/sqlite":            {"store store/internal/sqlstore", "github.com/pressly/goose/v3 golang.org/x/sys modernc.org/sqlite", false, "the only importer of the engine; it names its dialect to the migrations"},
+	"store/storetest":         {"audit bundle gate grant store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
+
+	// Skills.
+	"skill":  {"bundle gate grant internal/strictyaml schema", "golang.org/x/sys", false, "a folder becomes a bundle and declarations"},
+	"schema": {"bundle internal/strictjson", "github.com/santhosh-tekuri/jsonschema/v6", false, "the only importer of the JSON Schema library"},
+
+	// Behind doors.
+	"internal/archtest":   {"", "", true, "it reads the house from outside"},
+	"internal/cli":        {". admin audit bundle executor executor/interpreter gate grant internal/config internal/daemon internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
+	"internal/config":     {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
+	"internal/daemon":     {". admin audit bundle executor executor/interpreter executor/process gate grant internal/config schema skill store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/gatecase":   {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
+	"internal/id":         {"", "", true, "ids are made in one place"},
+	"internal/strictjson": {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
+	"internal/strictyaml": {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
+	"internal/textdiff":   {"", "github.com/aymanbagabas/go-udiff", false, "differences behind one door"},
+
+	"bench":          {"", "", false, "it has tests alone"},
+	"cmd/tracon":     {"internal/cli", "", false, "main is ten lines"},
+	"examples/embed": {". admin audit bundle executor/interpreter gate grant schema skill store/memstore", "", false, "what an embedder writes: public rooms alone, and the front door"},
+}
+
+// libraries is which room each library belongs to; the tests of that room may
+// use it too. Golang.org/x is not here: the spine has it.
+var libraries = map[string]string{
+	"github.com/aymanbagabas/go-udiff":         "internal/textdiff",
+	"github.com/go-json-experiment/json":       "internal/strictjson",
+	"github.com/pressly/goose/v3":              "store/internal/sqlstore store/sqlite", // the dialect is named where the engine is
+	"github.com/santhosh-tekuri/jsonschema/v6": "schema",
+	"github.com/spf13/cobra":                   "internal/cli",
+	"go.yaml.in/yaml/v4":                       "internal/strictyaml",
+	"modernc.org/sqlite":                       "store/sqlite store/internal/sqlstore", // the latter in its tests
+}
+
+// testLibraries are what tests and suites may use, and nothing that is shipped.
+var testLibraries = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
+
+// suites are the rooms that are there for tests; a binary links none of them.
+var suites = []string{"executor/executortest", "internal/gatecase", "store/storetest"}
+
+// bans are packages of the standard library that only some rooms may import.
+// A name that ends in "/..." covers those below it.
+var bans = map[string]struct{ rooms, why string }{
+	"os/exec":        {"executor/...", "only executors start processes"},
+	"math/rand":      {"", "what is guessed from outside must come from crypto/rand"},
+	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
+	"unsafe":         {"executor/...", "memory is the compiler's"},
+	"net/http/pprof": {"", "it registers itself with the default server"},
+	"net/http":       {"", "no room of this house has a door to the network yet"},
+	"net":            {"", "no room of this house has a door to the network yet"},
+	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
+	"testing":        {"internal/gatecase store/storetest", "a binary does not link testing"},
+	"database/sql":   {"store/...", "SQL is the stores'"},
+	"runtime/debug":  {"internal/cli internal/daemon", "the version comes from the build, and is read once"},
+	"log":            {"examples/...", "log/slog, with what may be logged"},
+	"crypto/md5":     {"", "digests are SHA-256"},
+	"crypto/sha1":    {"", "digests are SHA-256"},
+}
