@@ -53,6 +53,9 @@ func contents() []Case {
 		{"a declaration that is none", gate.ContentGate, "R13", declare(`{"scripts/run.py": [}`)},
 		{"a script that the declaration does not name", gate.ContentGate, "R13", declare(`{}`)},
 		{"a mode that is none", gate.ContentGate, "B4", declare(`{"scripts/run.py": {"mode": "shell"}}`)},
+		{"a module that is another script", gate.ContentGate, "B4", declare(`{"scripts/run.py": {"mode": "argv", "module": "os"}}`)},
+		{"a module of a path that none can have", gate.ContentGate, "B4", declare(`{"scripts/run.py": {"mode": "argv", "module": "scripts.run "}}`)},
+		{"an output pattern upwards", gate.ContentGate, "B5", declare(`{"scripts/run.py": {"mode": "argv", "outputs": ["../*"]}}`)},
 		{"a timeout below zero", gate.ContentGate, "R23", declare(`{"scripts/run.py": {"mode": "argv", "seconds": -1}}`)},
 	}
 }

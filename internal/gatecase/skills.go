@@ -24,6 +24,8 @@ type Source struct {
 }
 
 type script struct {
+	Module  string
+	Outputs []string
 	Mode    gate.Mode            `json:"mode"`
 	Schema  json.RawMessage      `json:"schema,omitempty"`
 	Flags   map[string]gate.Flag `json:"flags,omitempty"`
@@ -145,5 +147,6 @@ func (s *Skills) Declare(b bundle.Bundle, name string) (gate.Declaration, error)
 		return gate.Declaration{}, fmt.Errorf("%w: the declaration: %w", bundle.ErrContent, err)
 	}
 	sc := scripts[name]
-	return gate.Declaration{Mode: sc.Mode, Schema: sc.Schema, Flags: sc.Flags, Timeout: time.Duration(sc.Seconds * float64(time.Second))}, nil
+	return gate.Declaration{Mode: sc.Mode, Schema: sc.Schema, Flags: sc.Flags, Timeout: time.Duration(sc.Seconds * float64(time.Second)),
+		Module: sc.Module, Outputs: sc.Outputs}, nil
 }
