@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", home)
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("EXAMPLES", examples)
+			env.Setenv("BIN", bin)
 			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
 			if err := os.Mkdir(filepath.Join(env.WorkDir, "run"), 0o700); err != nil {
 				return err

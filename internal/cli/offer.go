@@ -86,7 +86,12 @@ func (a *app) openUp(ctx context.Context, h *daemon.House, call gate.Call, revie
 		if !host.Enabled {
 			return hint(errors.New("scripts are off on this host"), "set `enabled: true` in %s", h.Config.File)
 		}
-		if _, ok := host.Interpreters[ext]; !ok {
+		in, ok := host.Interpreters[ext]
+		if ok && in.Path != "" && in.Digest.IsZero() { // it could not be probed; the error says why
+			_, err := h.Probe(ctx, ext, in.Path)
+			return err
+		}
+		if !ok {
 			return hint(fmt.Errorf("the host's allow-list has no interpreter for %q", ext), "add it below `interpreters:` in %s, such as `%s: /usr/bin/…`", h.Config.File, ext)
 		}
 		return nil
