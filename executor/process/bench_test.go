@@ -3,7 +3,9 @@
 package process_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/tracon-go/tracon/executor"
@@ -11,6 +13,17 @@ import (
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/process"
 )
+
+// memory returns a folder in memory.
+func memory(b *testing.B) string {
+	b.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "tracon-")
+	if err != nil {
+		b.Skip(err)
+	}
+	b.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
 
 // BenchmarkRun compares a run of a script that does nothing with os/exec of the
 // same interpreter and the same script.
@@ -32,8 +45,11 @@ func BenchmarkRun(b *testing.B) {
 		for _, c := range []struct {
 			name   string
 			config process.Config
-		}{{"cgroup", process.Config{}}, {"no-cgroup", process.Config{NoCgroup: true}}} {
+		}{{"cgroup", process.Config{}}, {"no-cgroup", process.Config{NoCgroup: true}}, {"cgroup-in-memory", process.Config{}}} {
 			b.Run(tc.name+"/"+c.name, func(b *testing.B) {
+				if c.name == "cgroup-in-memory" { // where a user's runtime folder usually is
+					c.config.Runtime = filepath.Join(memory(b), "run")
+				}
 				e, _ := open(b, c.config)
 				req := admit(b, executortest.NewWorld(in), script(tc.ext, tc.text))
 				for b.Loop() {

@@ -143,6 +143,7 @@ func TestCase40KilledHost(t *testing.T) {
 			if len(processes(runtime)) < 3 {
 				t.Fatalf("the script did not start what it should: %q", processes(runtime))
 			}
+			was := instances(runtime)
 			_ = dead.Process.Kill()
 			_ = dead.Wait()
 			waitFor(t, "the script's first process dies with its host", func() bool {
@@ -157,8 +158,8 @@ func TestCase40KilledHost(t *testing.T) {
 				alive := start(runtime)
 				defer func() { _ = alive.Wait() }()
 				defer func() { _ = alive.Process.Kill() }()
-				living := len(list(runtime))
-				if living != 2 {
+				was = append(was, instances(runtime)...)
+				if len(list(runtime)) != 2 {
 					t.Errorf("want the folder and the lock of the host that lives, got %q", list(runtime))
 				}
 				e, _ := open2(t, runtime)
@@ -189,7 +190,7 @@ func TestCase40KilledHost(t *testing.T) {
 			if left := append(list(runtime), processes(runtime)...); len(left) > 0 {
 				t.Errorf("left %q", left)
 			}
-			if left := cgroups(); len(left) > 0 {
+			if left := cgroups(was); len(left) > 0 {
 				t.Errorf("left cgroups %q", left)
 			}
 		})

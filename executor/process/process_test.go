@@ -243,6 +243,7 @@ func TestClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	was := instances(runtime)
 	w := executortest.NewWorld(interpreters(t))
 	o := script("sh", "echo ready\nsleep 60\n")
 	o.Live = gate.NewLive(0)
@@ -263,7 +264,7 @@ func TestClose(t *testing.T) {
 	if _, err := e.Execute(t.Context(), req); !errors.Is(err, process.ErrClosed) || !errors.Is(err, executor.ErrUnavailable) {
 		t.Errorf("got error %v, want ErrClosed", err)
 	}
-	if left := append(list(runtime), leftovers(runtime)...); len(left) > 0 {
+	if left := append(list(runtime), append(processes(runtime), cgroups(was)...)...); len(left) > 0 {
 		t.Errorf("left %q", left)
 	}
 }
@@ -289,7 +290,7 @@ func TestRuntimeFolderMustBePrivate(t *testing.T) {
 func TestPosture(t *testing.T) {
 	both(t, func(t *testing.T, c process.Config) {
 		c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
-		e, _ := open(t, c)
+		e, runtime := open(t, c)
 		p, err := e.Posture(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -314,8 +315,8 @@ func TestPosture(t *testing.T) {
 		if c.NoCgroup && (stands["cleanup"] || stands["memory"] || stands["processes"]) {
 			t.Errorf("without a cgroup, got %v", stands)
 		}
-		if stands["cleanup"] != (len(cgroups()) == 1) {
-			t.Errorf("cleanup stands: %v, and the cgroups are %q", stands["cleanup"], cgroups())
+		if got := cgroups(instances(runtime)); stands["cleanup"] != (len(got) == 1) {
+			t.Errorf("cleanup stands: %v, and the cgroups are %q", stands["cleanup"], got)
 		}
 	})
 }

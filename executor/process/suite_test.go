@@ -64,14 +64,25 @@ func list(dir string) []string {
 	return names
 }
 
+// instances returns the names of the instances below the runtime folder.
+func instances(runtime string) []string {
+	var names []string
+	for _, path := range list(runtime) {
+		if name := filepath.Base(path); !strings.HasSuffix(name, ".lock") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // leftovers returns the folders and the processes of runs below the runtime
 // folder, the cgroups of runs, and children of this process.
 func leftovers(runtime string) []string {
 	var left []string
-	for _, instance := range list(runtime) {
-		left = append(left, list(instance)...)
+	for _, instance := range instances(runtime) {
+		left = append(left, list(filepath.Join(runtime, instance))...)
 	}
-	for _, dir := range cgroups() {
+	for _, dir := range cgroups(instances(runtime)) {
 		for _, run := range list(dir) {
 			if info, err := os.Stat(run); err == nil && info.IsDir() {
 				left = append(left, run)
@@ -81,16 +92,14 @@ func leftovers(runtime string) []string {
 	return append(left, processes(runtime)...)
 }
 
-// cgroups returns the cgroups of instances, wherever they lie.
-func cgroups() []string {
+// cgroups returns the cgroups of the instances, wherever they lie.
+func cgroups(instances []string) []string {
 	var found []string
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-			if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), "tracon-instance-") {
-				if !slices.Contains(found, path) {
-					found = append(found, path)
-				}
-				return filepath.SkipDir
+			name, ok := strings.CutPrefix(filepath.Base(path), "tracon-")
+			if ok && slices.Contains(instances, name) && !slices.Contains(found, path) {
+				found = append(found, path)
 			}
 			return nil
 		})

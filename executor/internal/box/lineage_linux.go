@@ -23,23 +23,21 @@ type Lineage struct {
 // Stop kills every process of the lineage but a Main that has ended, and returns
 // when they are gone. It returns how many were found at first.
 func (l Lineage) Stop() (found int, err error) {
+	left := l.members()
+	found = len(left)
 	if l.Main > 0 {
 		// One signal to the whole group cannot be outrun by forking: the kernel refuses
 		// a fork while the signal is pending. Main was not reaped, so the number is its.
-		found = len(l.members())
 		_ = unix.Kill(-l.Main, unix.SIGKILL)
 	}
-	first := true
+	if found == 0 {
+		return 0, nil
+	}
 	err = eventually(func() error {
-		left := l.members()
-		if first && l.Main == 0 {
-			found = len(left)
-		}
-		first = false
 		for _, pid := range left {
 			l.kill(pid)
 		}
-		if len(left) > 0 {
+		if left = l.members(); len(left) > 0 {
 			return fmt.Errorf("box: %d processes do not end", len(left))
 		}
 		return nil
@@ -68,32 +66,34 @@ func (l Lineage) members() []int {
 	}
 	defer proc.Close()
 	names, _ := proc.Readdirnames(-1)
+	var since uint64
+	if l.Main > 0 {
+		main, _ := readStat(l.Main)
+		since = main.start
+	}
 	var pids []int
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		if l.has(pid) {
+		if err == nil && l.hasSince(pid, since) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-func (l Lineage) has(pid int) bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/"
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil || int(st.Uid) != os.Geteuid() && os.Geteuid() != 0 {
-		return false
+func (l Lineage) has(pid int) bool { return l.hasSince(pid, 0) }
+
+// hasSince looks no closer at a process that began before since: it cannot
+// descend from one that began then.
+func (l Lineage) hasSince(pid int, since uint64) bool {
+	s, err := readStat(pid)
+	if err != nil || s.state == 'Z' || s.state == 'X' || s.start < since || s.session == 0 || pid == os.Getpid() {
+		return false // one without a session is the kernel's
 	}
-	state, group, session, err := readStat(dir + "stat")
-	if err != nil || state == 'Z' || state == 'X' {
-		return false
-	}
-	if l.Main > 0 && (group == l.Main || session == l.Main) {
+	if l.Main > 0 && (s.group == l.Main || s.session == l.Main) {
 		return true
 	}
+	dir := "/proc/" + strconv.Itoa(pid) + "/"
 	if cwd, err := os.Readlink(dir + "cwd"); err == nil && (cwd == l.Dir || strings.HasPrefix(cwd, l.Dir+"/")) {
 		return true
 	}
@@ -101,21 +101,27 @@ func (l Lineage) has(pid int) bool {
 	return err == nil && bytes.Contains(env, []byte(l.Mark))
 }
 
-// readStat reads the state, the group and the session of a process. The name in
-// parentheses may hold anything, so the fields count from the last one.
-func readStat(path string) (state byte, group, session int, err error) {
-	text, err := os.ReadFile(path)
+type stat struct {
+	state          byte
+	group, session int
+	start          uint64 // ticks since the system started
+}
+
+// readStat reads what the kernel says of a process. Its name, in parentheses,
+// may hold anything, so the fields count from the last one.
+func readStat(pid int) (s stat, err error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, 0, 0, err
+		return s, err
 	}
 	f := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(f) < 4 {
-		return 0, 0, 0, errors.New("box: " + path + " is not as expected")
+	if len(f) < 20 {
+		return s, fmt.Errorf("box: /proc/%d/stat is not as expected", pid)
 	}
-	group, err = strconv.Atoi(string(f[2]))
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	session, err = strconv.Atoi(string(f[3]))
-	return f[0][0], group, session, err
+	s.state = f[0][0]
+	var errs [3]error
+	s.group, errs[0] = strconv.Atoi(string(f[2]))
+	s.session, errs[1] = strconv.Atoi(string(f[3]))
+	s.start, errs[2] = strconv.ParseUint(string(f[19]), 10, 64)
+	return s, errors.Join(errs[:]...)
 }
