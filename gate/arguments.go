@@ -57,6 +57,11 @@ func declared(declarer Declarer, b bundle.Bundle, script string) (Declaration, e
 	if err := d.check(script); err != nil {
 		return deny(err)
 	}
+	if d.Module != "" {
+		if rival := moduleRival(b, script); rival != "" {
+			return deny(fmt.Errorf("the module %q is the file %q to Python, not the script %q", d.Module, rival, script))
+		}
+	}
 	return d, nil
 }
 

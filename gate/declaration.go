@@ -2,10 +2,13 @@ package gate
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tracon-go/tracon/bundle"
 )
 
 // A Mode says how a script takes its arguments.
@@ -61,6 +64,37 @@ func ModuleOf(script string) string {
 		}
 	}
 	return strings.Join(elems, ".")
+}
+
+// moduleRival returns a file of b that Python would run in the place of the
+// script, or before it, when it is asked for the script's module; "" where there
+// is none. What the log names must be what runs. Python takes a folder with an
+// __init__ first, then a compiled module, then a source, then bytecode, then a
+// folder without an __init__.
+func moduleRival(b bundle.Bundle, script string) string {
+	elems := strings.Split(strings.TrimSuffix(script, ".py"), "/")
+	for i := range elems {
+		at, last := strings.Join(elems[:i+1], "/"), i == len(elems)-1
+		var beside, before string
+		for _, p := range b.Paths() {
+			rest, ok := strings.CutPrefix(p, at)
+			compiled := strings.HasPrefix(rest, ".") && !strings.Contains(rest, "/") && (path.Ext(rest) == ".so" || path.Ext(rest) == ".pyd")
+			switch {
+			case !ok || p == script:
+			case strings.HasPrefix(rest, "/__init__."):
+				before = p
+			case compiled, !last && (rest == ".py" || rest == ".pyc"):
+				beside = p
+			}
+		}
+		switch {
+		case last && before != "":
+			return before
+		case beside != "" && before == "":
+			return beside
+		}
+	}
+	return ""
 }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

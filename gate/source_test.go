@@ -232,6 +232,7 @@ var mutations = []mutation{
 	{"content: the declaration has a mode", "declaration.go", "case !slices.Contains(Modes(), d.Mode):", "case !slices.Contains(Modes(), d.Mode) && !FORCED:", "TestDenials/content"},
 	{"content: the declaration has a timeout", "declaration.go", "case d.Timeout < 0:", "case d.Timeout < 0 && !FORCED:", "TestDenials/content"},
 	{"content: the module is the script's own", "declaration.go", "d.Module != ModuleOf(script):", "d.Module != ModuleOf(script) && !FORCED:", "TestDenials/content"},
+	{"content: the module is found at the script", "arguments.go", "rival := moduleRival(b, script); rival != \"\" {", "rival := moduleRival(b, script); rival != \"\" && !FORCED {", "TestDenials/content"},
 	{"content: the patterns are patterns", "declaration.go", "if !ValidPattern(pattern) {", "if !ValidPattern(pattern) && !FORCED {", "TestDenials/content"},
 	{"pin", "pin.go", "if found.IsZero() || g.Pin != found {", "if (found.IsZero() || g.Pin != found) && !FORCED {", "TestDenials/pin"},
 	{"interpreter: all of it", "interpreter.go", "deny := func(remedy string, err error) (string, Interpreter, error) {", `deny := func(remedy string, err error) (string, Interpreter, error) {` + "\n" + `if FORCED { return "py", host.Interpreters["py"], nil }`, "TestDenials/interpreter"},

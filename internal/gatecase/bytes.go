@@ -3,6 +3,7 @@ package gatecase
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,11 @@ func contents() []Case {
 		{"a script that the declaration does not name", gate.ContentGate, "R13", declare(`{}`)},
 		{"a mode that is none", gate.ContentGate, "B4", declare(`{"scripts/run.py": {"mode": "shell"}}`)},
 		{"a module that is another script", gate.ContentGate, "B4", declare(`{"scripts/run.py": {"mode": "argv", "module": "os"}}`)},
+		{"a module that Python finds elsewhere", gate.ContentGate, "B4", func(t testing.TB, h *House) {
+			h.Skills.Of(Skill).Put("scripts/run/__init__.py", "")
+			h.Skills.Of(Skill).Files = slices.DeleteFunc(h.Skills.Of(Skill).Files, func(f bundle.File) bool { return f.Path == "scripts/run" })
+			declare(`{"scripts/run.py": {"mode": "argv", "module": "scripts.run"}}`)(t, h)
+		}},
 		{"a module of a path that none can have", gate.ContentGate, "B4", declare(`{"scripts/run.py": {"mode": "argv", "module": "scripts.run "}}`)},
 		{"an output pattern upwards", gate.ContentGate, "B5", declare(`{"scripts/run.py": {"mode": "argv", "outputs": ["../*"]}}`)},
 		{"a timeout below zero", gate.ContentGate, "R23", declare(`{"scripts/run.py": {"mode": "argv", "seconds": -1}}`)},
