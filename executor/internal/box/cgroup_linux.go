@@ -68,8 +68,8 @@ func findCgroup(cgroup, mountinfo string) (string, error) {
 			own, found = p, true
 		}
 	}
-	if !found || !strings.HasPrefix(own, "/") {
-		return "", errors.New("this process is in no cgroup of version 2")
+	if !found || !strings.HasPrefix(own, "/") || filepath.Clean(own) != own { // "/../x" lies outside our namespace
+		return "", errors.New("this process is in no cgroup of version 2 that it can see")
 	}
 	for line := range strings.Lines(mountinfo) {
 		// id parent major:minor root mountpoint options… - type source options
