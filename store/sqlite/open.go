@@ -32,20 +32,14 @@ func (f file) create() error {
 	case !in.IsDir():
 		return fmt.Errorf("%w: %s is not a folder; name another one", store.ErrUnusable, folder)
 	}
-	in, err := os.Stat(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		made, err := os.OpenFile(f.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		switch {
-		case errors.Is(err, fs.ErrExist): // another process was faster
-		case err != nil:
-			return f.explain(err)
-		default:
-			if err := made.Close(); err != nil {
-				return f.explain(err)
-			}
-		}
-		return nil
+	made, err := os.OpenFile(f.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		return f.explain(made.Close())
 	}
+	if !errors.Is(err, fs.ErrExist) {
+		return f.explain(err)
+	}
+	in, err := os.Stat(f.path)
 	if err != nil {
 		return f.explain(err)
 	}

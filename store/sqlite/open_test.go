@@ -148,9 +148,14 @@ func TestOpenNeedsAFolder(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(t.TempDir(), "nowhere"), link); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct{ name, path, says string }{
 		{"no folder", filepath.Join(t.TempDir(), "none", "tracon.db"), "make it"},
 		{"a file for a folder", filepath.Join(file, "tracon.db"), "not a folder"},
+		{"a link to nowhere", link, link},
 		{"below a file", filepath.Join(file, "sub", "tracon.db"), file},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
