@@ -19,6 +19,9 @@ func memory(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "tracon-")
 	if err != nil {
+		if os.Getenv("TRACON_REQUIRE") == "all" {
+			b.Fatal(err)
+		}
 		b.Skip(err)
 	}
 	b.Cleanup(func() { os.RemoveAll(dir) })
