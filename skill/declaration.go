@@ -1,6 +1,8 @@
 package skill
 
 import (
+	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 	"regexp"
@@ -8,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
@@ -22,6 +25,15 @@ const (
 	// MaxDeclaration is the most bytes that it may have.
 	MaxDeclaration = 256 << 10
 )
+
+//go:embed declaration.schema.json
+var declarationSchema []byte
+
+// DeclarationSchema returns the JSON Schema (2020-12) of tracon.yaml, for editors
+// and for people. What it refuses, reading refuses too; reading also sees what no
+// schema can say: that the paths are those of files, that a module is the script's,
+// that an argument schema is one.
+func DeclarationSchema() []byte { return bytes.Clone(declarationSchema) }
 
 // checker tells what is wrong with a schema; it keeps what it has compiled.
 var checker = schema.New(schema.Options{})
@@ -43,7 +55,7 @@ func readDeclaration(data []byte) (declaration, []Diagnostic) {
 	}
 	root, err := strictyaml.Parse(data, MaxDeclaration)
 	if e, ok := errors.AsType[*strictyaml.Error](err); ok {
-		r.bad(e.Line, "write plain YAML, each key once", "%s", e.Text)
+		r.bad("declaration-yaml", e.Line, "write plain YAML, each key once", "%s", e.Text)
 		return r.out, r.diags
 	}
 	r.document(root)
@@ -55,20 +67,20 @@ type declReader struct {
 	diags []Diagnostic
 }
 
-func (r *declReader) bad(line int, remedy, format string, args ...any) {
-	r.diags = append(r.diags, Diagnostic{Error, DeclarationName, line, fmt.Sprintf(format, args...), remedy})
+func (r *declReader) bad(code string, line int, remedy, format string, args ...any) {
+	r.diags = append(r.diags, Diagnostic{Error, code, DeclarationName, line, fmt.Sprintf(format, args...), remedy})
 }
 
 // is reports whether n is of the kind, and says so where it is not.
 func (r *declReader) is(n *strictyaml.Node, kind strictyaml.Kind, what string) bool {
 	if n.Kind != kind {
-		r.bad(n.Line, "write "+kind.String(), "%s is %s", what, n.Kind)
+		r.bad("declaration-kind", n.Line, "write "+kind.String(), "%s is %s", what, n.Kind)
 	}
 	return n.Kind == kind
 }
 
 func (r *declReader) unknown(m strictyaml.Member, where string, keys ...string) {
-	r.bad(m.Line, "the keys are "+strings.Join(keys, ", "), "unknown key %s in %s", short(m.Key), where)
+	r.bad("declaration-key", m.Line, "the keys are "+strings.Join(keys, ", "), "unknown key %s in %s", short(m.Key), where)
 }
 
 func (r *declReader) document(root *strictyaml.Node) {
@@ -89,7 +101,7 @@ func (r *declReader) document(root *strictyaml.Node) {
 
 func (r *declReader) script(m strictyaml.Member) {
 	if err := bundle.CheckPath(m.Key); err != nil {
-		r.bad(m.Line, "write the script's path from the skill's folder, such as scripts/run.py", "%v", err)
+		r.bad("declaration-path", m.Line, "write the script's path from the skill's folder, such as scripts/run.py", "%v", err)
 		return
 	}
 	r.out.lines[m.Key] = m.Line
@@ -101,9 +113,7 @@ func (r *declReader) script(m strictyaml.Member) {
 	for _, f := range m.Value.Members {
 		switch f.Key {
 		case "description":
-			if r.is(f.Value, strictyaml.String, "description") {
-				d.Description = strings.TrimSpace(f.Value.Text)
-			}
+			d.Description = r.description(f.Value)
 		case "arguments":
 			d.Mode = r.mode(f.Value)
 		case "schema":
@@ -114,12 +124,16 @@ func (r *declReader) script(m strictyaml.Member) {
 			}
 		case "timeout":
 			d.Timeout = r.timeout(f.Value)
+		case "module":
+			d.Module = r.module(f.Value, m.Key)
+		case "outputs":
+			d.Outputs = r.outputs(f.Value)
 		default:
-			r.unknown(f, short(m.Key), "description", "arguments", "schema", "flags", "timeout")
+			r.unknown(f, short(m.Key), scriptKeys...)
 		}
 	}
 	if flags != nil && d.Mode != gate.Flags {
-		r.bad(flags.Line, "write arguments: flags, or leave flags out", "flags go with arguments: flags alone")
+		r.bad("declaration-flags", flags.Line, "write arguments: flags, or leave flags out", "flags go with arguments: flags alone")
 	}
 	if d.Mode == "" {
 		d.Mode = gate.Argv
@@ -127,25 +141,84 @@ func (r *declReader) script(m strictyaml.Member) {
 	r.out.scripts[m.Key] = d
 }
 
+// scriptKeys are what an entry may hold, in the order in which it is written.
+var scriptKeys = []string{"description", "arguments", "schema", "flags", "timeout", "module", "outputs"}
+
+func (r *declReader) description(n *strictyaml.Node) string {
+	if !r.is(n, strictyaml.String, "description") {
+		return ""
+	}
+	text := strings.TrimSpace(n.Text)
+	if count := utf8.RuneCountInString(n.Text); count > maxDescription {
+		r.bad("declaration-description", n.Line, "shorten it", "description longer than %d characters (%d)", maxDescription, count)
+	}
+	return text
+}
+
 func (r *declReader) mode(n *strictyaml.Node) gate.Mode {
 	mode := gate.Mode(n.Text)
 	if n.Kind != strictyaml.String || !slices.Contains(gate.Modes(), mode) {
-		r.bad(n.Line, "write stdin, argv, flags or none", "arguments is %s, which is no way to take them", short(n.Text))
+		r.bad("declaration-arguments", n.Line, "write stdin, argv, flags or none", "arguments is %s, which is no way to take them", short(n.Text))
 		return gate.None
 	}
 	return mode
 }
 
+// module takes the one value that means the script itself: another would run what
+// the grant does not name.
+func (r *declReader) module(n *strictyaml.Node, script string) string {
+	right := gate.ModuleOf(script)
+	switch {
+	case n.Kind == strictyaml.String && n.Text == right && right != "":
+		return right
+	case right == "":
+		r.bad("declaration-module", n.Line, "leave module out, or rename the script: letters, digits and _, ending in .py", "%s is no module that Python can name", short(script))
+	default:
+		r.bad("declaration-module", n.Line, "write module: "+right, "module is %s, which is not %s", short(n.Text), short(script))
+	}
+	return ""
+}
+
+// outputs reads the patterns of what comes back. They count from outputs/; one
+// that begins with it, as the script's own path would, means the same.
+func (r *declReader) outputs(n *strictyaml.Node) []string {
+	if !r.is(n, strictyaml.List, "outputs") {
+		return nil
+	}
+	if len(n.Items) > gate.MaxOutputPatterns {
+		r.bad("declaration-outputs", n.Line, "join some of them with *", "outputs has %d patterns, at most %d", len(n.Items), gate.MaxOutputPatterns)
+		return nil
+	}
+	if len(n.Items) == 0 {
+		r.bad("declaration-outputs", n.Line, "leave outputs out to get all files, or write a pattern", "outputs is an empty list")
+	}
+	var all []string
+	for _, item := range n.Items {
+		pattern := strings.TrimPrefix(item.Text, outputsFolder)
+		switch {
+		case item.Kind != strictyaml.String || !gate.ValidPattern(pattern):
+			r.bad("declaration-outputs", item.Line, `write a pattern below outputs/, such as "*.csv" or "**/*.png"`, "%s is no pattern of files below outputs/", short(item.Text))
+		case slices.Contains(all, pattern):
+			r.bad("declaration-outputs", item.Line, "write it once", "%s stands twice", short(item.Text))
+		default:
+			all = append(all, pattern)
+		}
+	}
+	return all
+}
+
+const outputsFolder = "outputs/"
+
 // schema turns the schema into JSON, with every number as it was written, and
 // compiles it to see that it is one.
 func (r *declReader) schema(n *strictyaml.Node) []byte {
 	if n.Kind != strictyaml.Map && n.Kind != strictyaml.Bool {
-		r.bad(n.Line, "write a JSON Schema as a map", "schema is %s", n.Kind)
+		r.bad("declaration-schema", n.Line, "write a JSON Schema as a map", "schema is %s", n.Kind)
 		return nil
 	}
 	b, err := n.JSON()
 	if e, ok := errors.AsType[*strictyaml.Error](err); ok {
-		r.bad(e.Line, "", "%s", e.Text)
+		r.bad("declaration-schema", e.Line, "", "%s", e.Text)
 		return nil
 	}
 	if err := checker.Compile(b); err != nil {
@@ -153,7 +226,7 @@ func (r *declReader) schema(n *strictyaml.Node) []byte {
 		if e, ok := errors.AsType[*schema.SchemaError](err); ok {
 			line = lineOf(n, e.Pointer)
 		}
-		r.bad(line, "", "%v", err)
+		r.bad("declaration-schema", line, "", "%v", err)
 		return nil
 	}
 	return b
@@ -202,22 +275,22 @@ func (r *declReader) flags(n *strictyaml.Node) map[string]gate.Flag {
 			switch e.Key {
 			case "flag":
 				if f.Flag = e.Value.Text; e.Value.Kind != strictyaml.String || !flagWord.MatchString(f.Flag) {
-					r.bad(e.Value.Line, "write a flag such as --value or -v, in quotes", "%s is no flag", short(e.Value.Text))
+					r.bad("declaration-flags", e.Value.Line, "write a flag such as --value or -v, in quotes", "%s is no flag", short(e.Value.Text))
 				}
 			case "position":
 				var err error
-				if f.Position, err = strconv.Atoi(e.Value.Text); err != nil || e.Value.Kind != strictyaml.Number || f.Position < 1 || f.Position > maxPosition {
-					r.bad(e.Value.Line, "count from 1", "%s is no position", short(e.Value.Text))
+				if f.Position, err = strconv.Atoi(e.Value.Text); err != nil || e.Value.Kind != strictyaml.Number || strconv.Itoa(f.Position) != e.Value.Text || f.Position < 1 || f.Position > maxPosition {
+					r.bad("declaration-flags", e.Value.Line, "count from 1", "%s is no position", short(e.Value.Text))
 				}
 			default:
 				r.unknown(e, "the flag of "+short(m.Key), "flag", "position")
 			}
 		}
 		if f.Flag != "" && f.Position != 0 {
-			r.bad(m.Line, "write one of the two", "%s has a flag and a position", short(m.Key))
+			r.bad("declaration-flags", m.Line, "write one of the two", "%s has a flag and a position", short(m.Key))
 		}
 		if was, ok := places[f.Position]; ok && f.Position != 0 {
-			r.bad(m.Line, "give each its own", "%s and %s have the same position", short(was), short(m.Key))
+			r.bad("declaration-flags", m.Line, "give each its own", "%s and %s have the same position", short(was), short(m.Key))
 		}
 		places[f.Position] = m.Key
 		flags[m.Key] = f
@@ -228,7 +301,7 @@ func (r *declReader) flags(n *strictyaml.Node) map[string]gate.Flag {
 func (r *declReader) timeout(n *strictyaml.Node) time.Duration {
 	d, err := time.ParseDuration(n.Text)
 	if err != nil || n.Kind != strictyaml.String || d <= 0 || d > gate.CeilingTimeout {
-		r.bad(n.Line, "write a time with its unit, such as 10s, of at most 24h", "%s is no timeout", short(n.Text))
+		r.bad("declaration-timeout", n.Line, "write a time with its unit, such as 10s, of at most 24h", "%s is no timeout", short(n.Text))
 		return 0
 	}
 	return d

@@ -14,6 +14,8 @@ import (
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/strictyaml"
+	"github.com/tracon-go/tracon/schema"
 )
 
 func TestDeclaration(t *testing.T) {
@@ -28,7 +30,8 @@ scripts:
       n: {flag: "-n"}
       file: {position: 1}
       more: {}
-  scripts/b.sh: {arguments: stdin}
+  scripts/b.sh: {arguments: stdin, outputs: ["*.csv", "outputs/a/**"]}
+  tool/__main__.py: {module: tool}
   scripts/c.sh: {}
   d.py: {arguments: none, schema: false}
 `
@@ -38,9 +41,10 @@ scripts:
 			Schema: []byte(`{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993,"multipleOf":1.0}}}`),
 			Flags:  map[string]gate.Flag{"n": {Flag: "-n"}, "file": {Position: 1}, "more": {}},
 		},
-		"scripts/b.sh": {Mode: gate.Stdin},
-		"scripts/c.sh": {Mode: gate.Argv},
-		"d.py":         {Mode: gate.None, Schema: []byte("false")},
+		"scripts/b.sh":     {Mode: gate.Stdin, Outputs: []string{"*.csv", "a/**"}},
+		"tool/__main__.py": {Mode: gate.Argv, Module: "tool"},
+		"scripts/c.sh":     {Mode: gate.Argv},
+		"d.py":             {Mode: gate.None, Schema: []byte("false")},
 	}
 	d, diags := readDeclaration([]byte(in))
 	if len(diags) > 0 {
@@ -103,6 +107,20 @@ func TestDeclarationMistakes(t *testing.T) {
 		{"flag and position", one("arguments: flags\nflags:\n  a: {flag: --a, position: 1}"), 5, "a flag and a position"},
 		{"one position twice", one("arguments: flags\nflags:\n  a: {position: 1}\n  b: {position: 1}"), 6, "same position"},
 		{"unknown key of a flag", one("arguments: flags\nflags:\n  a: {name: --a}"), 5, `unknown key "name"`},
+		{"position with a sign", one("arguments: flags\nflags:\n  a: {position: +1}"), 5, "no position"},
+		{"long description", one("description: " + strings.Repeat("x", 1025)), 3, "longer than 1024"},
+		{"another module", one("module: b"), 3, `module is "b", which is not "a.py"`},
+		{"a path for a module", one("module: a.py"), 3, "which is not"},
+		{"module is a list", one("module: [a]"), 3, "which is not"},
+		{"module of no Python script", "scripts:\n  a-b.py: {module: a}\n", 2, "no module that Python can name"},
+		{"outputs is a text", one("outputs: '*.csv'"), 3, "outputs is a text"},
+		{"outputs is empty", one("outputs: []"), 3, "an empty list"},
+		{"output that leaves", one("outputs:\n- a\n- ../b"), 5, `"../b" is no pattern`},
+		{"absolute output", one("outputs: [/tmp/x]"), 3, "no pattern"},
+		{"output with an open bracket", one("outputs: ['[a']"), 3, "no pattern"},
+		{"output is a number", one("outputs: [1]"), 3, "no pattern"},
+		{"output twice", one("outputs: [a, outputs/a]"), 3, "stands twice"},
+		{"too many outputs", one("outputs: [" + strings.Repeat("a,", 64) + "b]"), 3, "65 patterns, at most 64"},
 		{"too large", "# " + strings.Repeat("x", MaxDeclaration), 0, "at most 262144"},
 	}
 	for _, tt := range tests {
@@ -114,6 +132,11 @@ func TestDeclarationMistakes(t *testing.T) {
 			}
 			if !found {
 				t.Fatalf("got %v, want line %d with %q", diags, tt.line, tt.text)
+			}
+			for _, d := range diags {
+				if !strings.HasPrefix(d.Code, "declaration-") {
+					t.Errorf("code %q of %v", d.Code, d)
+				}
 			}
 			b, err := bundle.New([]bundle.File{{Path: "a.py"}}, []byte(tt.in), bundle.Limits{})
 			must(t, err)
@@ -197,6 +220,13 @@ func FuzzDeclaration(f *testing.F) {
 		for _, diag := range diags {
 			if diag.Severity != Error || diag.Path != DeclarationName || diag.Text == "" || strings.ContainsFunc(diag.String(), hidden) || len(diag.String()) > 2000 {
 				t.Fatalf("diagnostic %q", diag.String())
+			}
+		}
+		if n, err := strictyaml.Parse(b, MaxDeclaration); err == nil && len(diags) == 0 {
+			value, err := n.JSON()
+			must(t, err)
+			if _, err := checker.Check(t.Context(), declarationSchema, value); errors.Is(err, schema.ErrValue) {
+				t.Fatalf("what is read does not fit the schema: %v", err)
 			}
 		}
 		for p, one := range d.scripts {

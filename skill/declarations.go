@@ -47,7 +47,7 @@ func (d *Declarations) Declare(b bundle.Bundle, script string) (gate.Declaration
 	if !ok {
 		return undeclared(), nil
 	}
-	got.Schema, got.Flags = slices.Clone(got.Schema), maps.Clone(got.Flags)
+	got.Schema, got.Flags, got.Outputs = slices.Clone(got.Schema), maps.Clone(got.Flags), slices.Clone(got.Outputs)
 	return got, nil
 }
 

@@ -40,22 +40,22 @@ func readMarkdown(data []byte, folder string) (m Meta, body string, diags []Diag
 	return m, body, r.diags
 }
 
-func (r *reader) say(s Severity, line int, remedy, format string, args ...any) {
-	r.diags = append(r.diags, Diagnostic{s, markdown, line, fmt.Sprintf(format, args...), remedy})
+func (r *reader) say(s Severity, code string, line int, remedy, format string, args ...any) {
+	r.diags = append(r.diags, Diagnostic{s, code, markdown, line, fmt.Sprintf(format, args...), remedy})
 }
 
 func (r *reader) read(data []byte) (m Meta, body string) {
 	text := strings.TrimPrefix(string(data), "\uFEFF")
 	switch {
 	case len(data) > MaxMarkdown:
-		r.say(Error, 0, "move parts of it into files of their own", "it has %d bytes, at most %d", len(data), MaxMarkdown)
+		r.say(Error, "markdown-large", 0, "move parts of it into files of their own", "it has %d bytes, at most %d", len(data), MaxMarkdown)
 		return m, ""
 	case strings.TrimSpace(text) == "":
-		r.say(Error, 0, "write a frontmatter with name and description", "empty")
+		r.say(Error, "markdown-empty", 0, "write a frontmatter with name and description", "empty")
 		return m, ""
 	case !utf8.ValidString(text):
 		line := 1 + strings.Count(text[:invalidAt(text)], "\n")
-		r.say(Error, line, "save it as UTF-8", "not UTF-8 (line %d)", line)
+		r.say(Error, "markdown-encoding", line, "save it as UTF-8", "not UTF-8 (line %d)", line)
 		return m, ""
 	}
 	lines := strings.Split(text, "\n")
@@ -64,18 +64,18 @@ func (r *reader) read(data []byte) (m Meta, body string) {
 		open++
 	}
 	if !fence(lines[open]) {
-		r.say(Error, 1, "begin it with a line --- and the fields name and description", "no frontmatter")
+		r.say(Error, "frontmatter-missing", 1, "begin it with a line --- and the fields name and description", "no frontmatter")
 		return m, ""
 	}
 	if open > 0 {
-		r.say(Note, 1, "remove them", "blank lines before the frontmatter")
+		r.say(Note, "frontmatter-late", 1, "remove them", "blank lines before the frontmatter")
 	}
 	end := open + 1
 	for end < len(lines) && !fence(lines[end]) {
 		end++
 	}
 	if end == len(lines) {
-		r.say(Error, open+1, "end it with a line ---", "frontmatter is not closed")
+		r.say(Error, "frontmatter-open", open+1, "end it with a line ---", "frontmatter is not closed")
 		return m, ""
 	}
 	if root := r.parse(lines[open+1:end], open+1); root != nil {
@@ -108,14 +108,14 @@ func (r *reader) parse(lines []string, skipped int) *strictyaml.Node {
 		switch {
 		case len(errorsOf(r.diags)) > 0: // said while mending
 		case errors.Is(err, strictyaml.ErrSyntax), errors.Is(err, strictyaml.ErrTag):
-			r.say(Error, e.Line, "write valid YAML; put texts with special characters in quotes", "line %d: %s", e.Line, e.Text)
+			r.say(Error, "frontmatter-yaml", e.Line, "write valid YAML; put texts with special characters in quotes", "line %d: %s", e.Line, e.Text)
 		default:
-			r.say(Error, e.Line, "write each value once, in place", "%s", e.Text)
+			r.say(Error, "frontmatter-value", e.Line, "write each value once, in place", "%s", e.Text)
 		}
 		return nil
 	}
 	if root.Kind != strictyaml.Map && root.Kind != strictyaml.Null {
-		r.say(Error, root.Line, "write fields such as name: x", "the frontmatter is %s, not fields", root.Kind)
+		r.say(Error, "frontmatter-yaml", root.Line, "write fields such as name: x", "the frontmatter is %s, not fields", root.Kind)
 		return nil
 	}
 	return root
@@ -155,11 +155,11 @@ func (r *reader) mend(lines []string, skipped int) ([]string, bool) {
 			quoted, why := mendField(m[1], m[2], lines[i:end])
 			if why == "" {
 				line := skipped + i + max(e.Line, 1)
-				r.say(Error, line, "write valid YAML; put texts with special characters in quotes", "line %d: %s", line, e.Text)
+				r.say(Error, "frontmatter-yaml", line, "write valid YAML; put texts with special characters in quotes", "line %d: %s", line, e.Text)
 				return nil, false
 			}
 			if slices.Contains(known, m[1]) {
-				r.say(Warning, skipped+i+1, "put the text in quotes", "%s %s", m[1], why)
+				r.say(Warning, "frontmatter-quotes", skipped+i+1, "put the text in quotes", "%s %s", m[1], why)
 			}
 			out[i] = quoted
 			for j := i + 1; j < end; j++ {
@@ -207,7 +207,7 @@ func (r *reader) fields(root *strictyaml.Node, first, last int) Meta {
 			m.License = r.text(f)
 		case "compatibility":
 			if m.Compatibility = r.text(f); utf8.RuneCountInString(m.Compatibility) > maxCompatibility {
-				r.say(Warning, f.Line, "shorten it", "compatibility longer than %d characters", maxCompatibility)
+				r.say(Warning, "compatibility-long", f.Line, "shorten it", "compatibility longer than %d characters", maxCompatibility)
 			}
 		case "allowed-tools":
 			m.AllowedTools = r.tools(f)
@@ -226,10 +226,10 @@ func (r *reader) fields(root *strictyaml.Node, first, last int) Meta {
 		if len(unknown) > 10 {
 			names += fmt.Sprintf(" and %d more", len(unknown)-10)
 		}
-		r.say(Note, unknownLine, "put fields of your own under metadata", "unknown fields %s", names)
+		r.say(Note, "field-unknown", unknownLine, "put fields of your own under metadata", "unknown fields %s", names)
 	}
 	if m.Description == "" && len(errorsOf(r.diags)) == 0 {
-		r.say(Error, first, "say what the skill does and when to use it", "description is missing (line %d-%d)", first, last)
+		r.say(Error, "description-missing", first, "say what the skill does and when to use it", "description is missing (line %d-%d)", first, last)
 	}
 	r.name(&m, nameLine)
 	return m
@@ -242,10 +242,10 @@ func (r *reader) text(f strictyaml.Member) string {
 		return ""
 	case strictyaml.List, strictyaml.Map:
 		if f.Key == "name" || f.Key == "description" {
-			r.say(Error, f.Line, "write a text", "%s is %s, not a text", f.Key, f.Value.Kind)
+			r.say(Error, "field-kind", f.Line, "write a text", "%s is %s, not a text", f.Key, f.Value.Kind)
 			return ""
 		}
-		r.say(Note, f.Line, "write a text", "%s is %s; the standard says a string", f.Key, f.Value.Kind)
+		r.say(Note, "field-kind", f.Line, "write a text", "%s is %s; the standard says a string", f.Key, f.Value.Kind)
 		return asJSON(f.Value)
 	}
 	return strings.TrimSpace(f.Value.Text)
@@ -261,13 +261,13 @@ func asJSON(n *strictyaml.Node) string {
 
 func (r *reader) description(s string, line int) {
 	if n := utf8.RuneCountInString(s); n > maxDescription {
-		r.say(Warning, line, "shorten it", "description longer than %d characters (%d)", maxDescription, n)
+		r.say(Warning, "description-long", line, "shorten it", "description longer than %d characters (%d)", maxDescription, n)
 	}
 	if strings.ContainsFunc(s, isBidi) {
-		r.say(Warning, line, "remove it", "direction control character in description")
+		r.say(Warning, "description-hidden", line, "remove it", "direction control character in description")
 	}
 	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
-		r.say(Warning, line, "remove it", "control character in description")
+		r.say(Warning, "description-hidden", line, "remove it", "control character in description")
 	}
 }
 
@@ -280,28 +280,28 @@ var plainName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 func (r *reader) name(m *Meta, line int) {
 	if m.Name == "" {
 		if r.folder == "" || len(errorsOf(r.diags)) > 0 {
-			r.say(Error, line, "write the folder's name", "name is missing")
+			r.say(Error, "name-missing", line, "write the folder's name", "name is missing")
 			return
 		}
 		m.Name = r.folder
-		r.say(Warning, line, "write the folder's name", "name is missing; the folder's is taken")
+		r.say(Warning, "name-missing", line, "write the folder's name", "name is missing; the folder's is taken")
 	}
 	if err := grant.CheckName("skill", m.Name); err != nil {
-		r.say(Error, line, "use lower case letters, digits and single hyphens", "name cannot be used: %v", err)
+		r.say(Error, "name-unusable", line, "use lower case letters, digits and single hyphens", "name cannot be used: %v", err)
 		return
 	}
 	if utf8.RuneCountInString(m.Name) > maxName {
-		r.say(Warning, line, "shorten it", "name longer than %d characters", maxName)
+		r.say(Warning, "name-long", line, "shorten it", "name longer than %d characters", maxName)
 	}
 	if !plainName.MatchString(m.Name) {
-		r.say(Warning, line, "rename the skill", "name is not lower case letters, digits and single hyphens")
+		r.say(Warning, "name-form", line, "rename the skill", "name is not lower case letters, digits and single hyphens")
 	}
 	if s := scriptsOf(m.Name); len(s) > 1 {
 		slices.Sort(s)
-		r.say(Warning, line, "make sure that it is the name you mean", "mixed scripts in the name (%s)", strings.Join(s, ", "))
+		r.say(Warning, "name-scripts", line, "make sure that it is the name you mean", "mixed scripts in the name (%s)", strings.Join(s, ", "))
 	}
 	if r.folder != "" && r.folder != m.Name {
-		r.say(Warning, line, "give both the same name", "name differs from the folder (%s)", short(r.folder))
+		r.say(Warning, "name-folder", line, "give both the same name", "name differs from the folder (%s)", short(r.folder))
 	}
 }
 
@@ -312,7 +312,7 @@ func (r *reader) tools(f strictyaml.Member) []string {
 	case strictyaml.Null:
 		return nil
 	case strictyaml.List:
-		r.say(Note, f.Line, "write them in one text, with blanks between", "allowed-tools is a list; the standard says a string")
+		r.say(Note, "field-kind", f.Line, "write them in one text, with blanks between", "allowed-tools is a list; the standard says a string")
 		var all []string
 		for _, item := range f.Value.Items {
 			if item.Kind == strictyaml.List || item.Kind == strictyaml.Map {
@@ -323,7 +323,7 @@ func (r *reader) tools(f strictyaml.Member) []string {
 		}
 		return all
 	case strictyaml.Map:
-		r.say(Note, f.Line, "write them in one text, with blanks between", "allowed-tools is a map; the standard says a string")
+		r.say(Note, "field-kind", f.Line, "write them in one text, with blanks between", "allowed-tools is a map; the standard says a string")
 		return nil
 	}
 	return splitTools(f.Value.Text)
@@ -357,7 +357,7 @@ func (r *reader) metadata(f strictyaml.Member) map[string]string {
 		return nil
 	}
 	if f.Value.Kind != strictyaml.Map {
-		r.say(Note, f.Line, "write keys with texts", "metadata is %s; the standard says a map", f.Value.Kind)
+		r.say(Note, "field-kind", f.Line, "write keys with texts", "metadata is %s; the standard says a map", f.Value.Kind)
 		return nil
 	}
 	m := make(map[string]string, len(f.Value.Members))
@@ -365,7 +365,7 @@ func (r *reader) metadata(f strictyaml.Member) map[string]string {
 	for _, e := range f.Value.Members {
 		if e.Value.Kind != strictyaml.String && !told {
 			told = true
-			r.say(Note, e.Line, "put them in quotes", "metadata values should be strings")
+			r.say(Note, "metadata-kind", e.Line, "put them in quotes", "metadata values should be strings")
 		}
 		if e.Value.Kind == strictyaml.List || e.Value.Kind == strictyaml.Map {
 			m[e.Key] = asJSON(e.Value)

@@ -94,7 +94,7 @@ func (l *Library) merge(found []*entry, problems []Diagnostic) {
 		case !ok:
 			l.byName[e.Name] = e
 		case was.Folder != e.Folder:
-			l.problems = append(l.problems, Diagnostic{Warning, e.Folder, 0,
+			l.problems = append(l.problems, Diagnostic{Warning, "name-twice", e.Folder, 0,
 				fmt.Sprintf("skill %s is in %s already; that one is taken", short(e.Name), visible(was.Folder)), "rename or remove one of them"})
 		}
 	}

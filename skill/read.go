@@ -70,7 +70,7 @@ func readDir(d dir, folder string, limits bundle.Limits) (Skill, error) {
 	s.Diagnostics = append(s.Diagnostics, diags...)
 	for _, f := range w.files {
 		if strings.HasSuffix(f.Path, "/"+markdown) {
-			s.Diagnostics = append(s.Diagnostics, Diagnostic{Note, f.Path, 0, "it belongs to this skill and is none of its own", ""})
+			s.Diagnostics = append(s.Diagnostics, Diagnostic{Note, "skill-inside", f.Path, 0, "it belongs to this skill and is none of its own", ""})
 		}
 	}
 	sortDiagnostics(s.Diagnostics)
@@ -80,15 +80,15 @@ func readDir(d dir, folder string, limits bundle.Limits) (Skill, error) {
 func noMarkdown(files []bundle.File, diags []Diagnostic) Diagnostic {
 	for _, d := range diags {
 		if d.Path == markdown {
-			return Diagnostic{Error, markdown, 0, d.Text, d.Remedy}
+			return Diagnostic{Error, d.Code, markdown, 0, d.Text, d.Remedy}
 		}
 	}
 	for _, f := range files {
 		if strings.EqualFold(f.Path, markdown) {
-			return Diagnostic{Error, f.Path, 0, "the file must be called " + markdown, "rename it"}
+			return Diagnostic{Error, "markdown-missing", f.Path, 0, "the file must be called " + markdown, "rename it"}
 		}
 	}
-	return Diagnostic{Error, markdown, 0, "there is no " + markdown, "write one, or name the folder that has it"}
+	return Diagnostic{Error, "markdown-missing", markdown, 0, "there is no " + markdown, "write one, or name the folder that has it"}
 }
 
 func contentOf(files []bundle.File, path string) ([]byte, bool) {
@@ -135,7 +135,7 @@ func scripts(b bundle.Bundle) ([]Script, []Diagnostic) {
 	}
 	for p, line := range decl.lines {
 		if _, _, ok := b.Text(p); !ok {
-			diags = append(diags, Diagnostic{Error, DeclarationName, line, fmt.Sprintf("the skill has no file %s", short(p)), "write the script's path from the skill's folder"})
+			diags = append(diags, Diagnostic{Error, "script-missing", DeclarationName, line, fmt.Sprintf("the skill has no file %s", short(p)), "write the script's path from the skill's folder"})
 		}
 	}
 	return all, diags

@@ -50,12 +50,12 @@ func (l *Library) scan(s source) ([]*entry, []Diagnostic, error) {
 	return sc.found, sc.problems, nil
 }
 
-func (s *scanner) problem(sev Severity, at, remedy, format string, args ...any) {
+func (s *scanner) problem(sev Severity, code, at, remedy, format string, args ...any) {
 	switch {
 	case len(s.problems) < maxProblems:
-		s.problems = append(s.problems, Diagnostic{sev, at, 0, fmt.Sprintf(format, args...), remedy})
+		s.problems = append(s.problems, Diagnostic{sev, code, at, 0, fmt.Sprintf(format, args...), remedy})
 	case len(s.problems) == maxProblems:
-		s.problems = append(s.problems, Diagnostic{Warning, s.source.folder, 0, "more problems, which are not listed", "mend these first"})
+		s.problems = append(s.problems, Diagnostic{Warning, "problems-more", s.source.folder, 0, "more problems, which are not listed", "mend these first"})
 	}
 }
 
@@ -67,11 +67,11 @@ func (s *scanner) folder(d dir, at string, below []string) error {
 	if err != nil {
 		switch {
 		case errors.Is(err, errTooMany):
-			s.problem(Error, at, "scan a smaller folder", "the scan has stopped here: more than %d entries", maxScanEntries)
+			s.problem(Error, "scan-stopped", at, "scan a smaller folder", "the scan has stopped here: more than %d entries", maxScanEntries)
 		case len(below) == 0:
 			return fmt.Errorf("skills in %s: it cannot be read: %w", visible(at), errPart(err))
 		default:
-			s.problem(Warning, at, "make it readable, or remove it", "it cannot be read (%v) and is skipped", errPart(err))
+			s.problem(Warning, "folder-unreadable", at, "make it readable, or remove it", "it cannot be read (%v) and is skipped", errPart(err))
 		}
 		return nil
 	}
@@ -81,7 +81,7 @@ func (s *scanner) folder(d dir, at string, below []string) error {
 			s.add(d, at, below)
 			return nil
 		case t&fs.ModeSymlink == 0:
-			s.problem(Warning, filepath.Join(at, markdown), "make it a file", "it is no file; the folder is no skill")
+			s.problem(Warning, "markdown-missing", filepath.Join(at, markdown), "make it a file", "it is no file; the folder is no skill")
 		}
 	}
 	for _, e := range list {
@@ -97,15 +97,15 @@ func (s *scanner) entry(d dir, e fs.DirEntry, at string, below []string) {
 	p := filepath.Join(at, e.Name())
 	switch t := d.kindOf(e); {
 	case t&fs.ModeSymlink != 0:
-		s.problem(Warning, p, "put the folder or file itself in its place", "it is a link, which is not followed; what it leads to is not loaded")
+		s.problem(Warning, "link", p, "put the folder or file itself in its place", "it is a link, which is not followed; what it leads to is not loaded")
 	case t.IsRegular() && strings.EqualFold(e.Name(), markdown) && e.Name() != markdown:
-		s.problem(Warning, p, "rename it", "the file must be called %s; the folder is no skill", markdown)
+		s.problem(Warning, "markdown-missing", p, "rename it", "the file must be called %s; the folder is no skill", markdown)
 	case t.IsDir() && len(below) >= maxScanDepth:
-		s.problem(Warning, p, "move skills up", "deeper than %d folders; it is skipped", maxScanDepth)
+		s.problem(Warning, "folder-deep", p, "move skills up", "deeper than %d folders; it is skipped", maxScanDepth)
 	case t.IsDir():
 		sub, err := d.sub(e.Name())
 		if err != nil {
-			s.problem(Warning, p, "make it readable, or remove it", "it cannot be opened (%v) and is skipped", errPart(err))
+			s.problem(Warning, "folder-unreadable", p, "make it readable, or remove it", "it cannot be opened (%v) and is skipped", errPart(err))
 			return
 		}
 		defer sub.close()
@@ -125,7 +125,7 @@ func (s *scanner) add(d dir, at string, below []string) {
 		return
 	}
 	if err != nil {
-		s.problem(Error, at, "", "%v", err)
+		s.problem(Error, "skill-unreadable", at, "", "%v", err)
 		return
 	}
 	s.found = append(s.found, e)
@@ -138,11 +138,11 @@ func (s *scanner) skill(d dir, at string, below []string) (*entry, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &BrokenError{at, []Diagnostic{noMarkdown(nil, nil)}}
 	case errors.Is(err, errLink):
-		return nil, &BrokenError{at, []Diagnostic{{Error, markdown, 0, "it is a link, which is not followed", "put the file itself in its place"}}}
+		return nil, &BrokenError{at, []Diagnostic{{Error, "link", markdown, 0, "it is a link, which is not followed", "put the file itself in its place"}}}
 	case errors.Is(err, errTooLarge):
-		return nil, &BrokenError{at, []Diagnostic{{Error, markdown, 0, fmt.Sprintf("more than %d bytes", MaxMarkdown), "move parts of it into files of their own"}}}
+		return nil, &BrokenError{at, []Diagnostic{{Error, "markdown-large", markdown, 0, fmt.Sprintf("more than %d bytes", MaxMarkdown), "move parts of it into files of their own"}}}
 	case err != nil:
-		return nil, &BrokenError{at, []Diagnostic{{Error, markdown, 0, fmt.Sprintf("it cannot be read: %v", errPart(err)), "make it readable"}}}
+		return nil, &BrokenError{at, []Diagnostic{{Error, "markdown-unreadable", markdown, 0, fmt.Sprintf("it cannot be read: %v", errPart(err)), "make it readable"}}}
 	}
 	meta, _, diags := readMarkdown(md, nameOf(at))
 	if errs := errorsOf(diags); len(errs) > 0 {
@@ -153,7 +153,7 @@ func (s *scanner) skill(d dir, at string, below []string) (*entry, error) {
 	if err := w.walk(d, "", 1); err != nil {
 		// It is listed all the same: it is known, and the gate "content" says why it
 		// cannot run.
-		e.Diagnostics = append(e.Diagnostics, Diagnostic{Error, ".", 0, err.Error(), ""})
+		e.Diagnostics = append(e.Diagnostics, Diagnostic{Error, "skill-unreadable", ".", 0, err.Error(), ""})
 	}
 	e.Diagnostics = append(e.Diagnostics, w.diags...)
 	for _, f := range sortedFiles(w.files) {

@@ -21,11 +21,16 @@ const (
 // A Diagnostic says what is amiss, where, and what to do.
 type Diagnostic struct {
 	Severity Severity `json:"severity"`
+	Code     string   `json:"code"`           // which kind, for programs; it never changes; see [Diagnostic.Risk]
 	Path     string   `json:"path"`           // in the skill, such as "SKILL.md"; of a library: the path on the host
 	Line     int      `json:"line,omitempty"` // from 1; zero: the whole file
 	Text     string   `json:"text"`
 	Remedy   string   `json:"remedy,omitempty"`
 }
+
+// Risk reports whether d tells of a risk sign, which is information for who
+// reviews the skill and no fault: its code begins with "risk-".
+func (d Diagnostic) Risk() bool { return strings.HasPrefix(d.Code, "risk-") }
 
 // String returns all of d in one line, with no character that steers a terminal.
 func (d Diagnostic) String() string {

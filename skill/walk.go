@@ -183,8 +183,8 @@ func newWalker(folder string, limits bundle.Limits, read bool) *walker {
 	return &walker{limits: limits, folder: folder, read: read, left: 8*limits.Files + 1024}
 }
 
-func (w *walker) leave(at, why, remedy string) {
-	w.diags = append(w.diags, Diagnostic{Warning, at, 0, why + "; it is left out", remedy})
+func (w *walker) leave(code, at, why, remedy string) {
+	w.diags = append(w.diags, Diagnostic{Warning, code, at, 0, why + "; it is left out", remedy})
 }
 
 func (w *walker) limit(at, format string, args ...any) error {
@@ -210,7 +210,7 @@ func (w *walker) walk(d dir, at string, depth int) error {
 		}
 		p := path.Join(at, e.Name())
 		if strings.ContainsRune(e.Name(), '/') || bundle.CheckPath(p) != nil {
-			w.leave(path.Join(at, e.Name()), fmt.Sprintf("the name %s is not one that every system takes", short(e.Name())), "rename it")
+			w.leave("path", path.Join(at, e.Name()), fmt.Sprintf("the name %s is not one that every system takes", short(e.Name())), "rename it")
 			continue
 		}
 		if err := w.entry(d, e, p, depth); err != nil {
@@ -231,7 +231,7 @@ func (w *walker) entry(d dir, e fs.DirEntry, p string, depth int) error {
 	case t.IsDir():
 		sub, err := d.sub(e.Name())
 		if errors.Is(err, errLink) {
-			w.leave(p, "it is a link", "put the folder itself in its place")
+			w.leave("link", p, "it is a link", "put the folder itself in its place")
 			return nil
 		}
 		if err != nil {
@@ -242,9 +242,9 @@ func (w *walker) entry(d dir, e fs.DirEntry, p string, depth int) error {
 	case t.IsRegular():
 		return w.file(d, e.Name(), p)
 	case t&fs.ModeSymlink != 0:
-		w.leave(p, "it is a link, which is not followed", "put the file or folder itself in its place")
+		w.leave("link", p, "it is a link, which is not followed", "put the file or folder itself in its place")
 	default:
-		w.leave(p, "it is neither a file nor a folder", "remove it")
+		w.leave("special-file", p, "it is neither a file nor a folder", "remove it")
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (w *walker) file(d dir, name, p string) error {
 	data, err := d.read(name, most)
 	switch {
 	case errors.Is(err, errLink):
-		w.leave(p, "it is a link", "put the file itself in its place")
+		w.leave("link", p, "it is a link", "put the file itself in its place")
 		return nil
 	case errors.Is(err, errTooLarge) && most == w.limits.FileBytes:
 		return w.limit(p, "more than %d bytes", w.limits.FileBytes)
