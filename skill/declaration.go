@@ -3,6 +3,7 @@ package skill
 import (
 	"bytes"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -138,6 +139,9 @@ func (r *declReader) script(m strictyaml.Member) {
 	if d.Mode == "" {
 		d.Mode = gate.Argv
 	}
+	if d.Mode == gate.Flags {
+		r.close(&d, m.Value)
+	}
 	r.out.scripts[m.Key] = d
 }
 
@@ -230,6 +234,27 @@ func (r *declReader) schema(n *strictyaml.Node) []byte {
 		return nil
 	}
 	return b
+}
+
+// close makes sure that a model cannot set a flag that nobody declared: with
+// flags, a name that the schema lets through becomes a word of the command line.
+// Without a schema the flags that are named are all that there is.
+func (r *declReader) close(d *gate.Declaration, script *strictyaml.Node) {
+	if n := script.Member("schema"); n != nil {
+		for _, key := range []string{"additionalProperties", "unevaluatedProperties"} {
+			if v := n.Member(key); v != nil && v.Kind == strictyaml.Bool && v.Text == "false" {
+				return
+			}
+		}
+		r.bad("declaration-open", n.Line, "write additionalProperties: false, and name every property below properties",
+			"the schema of a script that takes flags lets undeclared ones through")
+		return
+	}
+	properties := map[string]struct{}{}
+	for name := range d.Flags {
+		properties[name] = struct{}{}
+	}
+	d.Schema, _ = json.Marshal(map[string]any{"type": "object", "additionalProperties": false, "properties": properties}) // never fails
 }
 
 // lineOf returns the line of the value at a JSON Pointer below n, or of the last

@@ -31,7 +31,7 @@ func TestDeclarationSchemaAgrees(t *testing.T) {
 		{"a comment", "# none\n", good},
 		{"no scripts", "scripts: {}", good},
 		{"an empty entry", "scripts: {a.py: {}}", good},
-		{"all keys", one("description: d\narguments: flags\nschema: {type: object}\nflags: {n: {flag: -n}, f: {position: 1}, m: {}}\ntimeout: 1m30.5s\nmodule: pkg.a\noutputs: ['*.csv', outputs/**, 'a/[a-z]?.txt']"), good},
+		{"all keys", one("description: d\narguments: flags\nschema: {type: object, additionalProperties: false}\nflags: {n: {flag: -n}, f: {position: 1}, m: {}}\ntimeout: 1m30.5s\nmodule: pkg.a\noutputs: ['*.csv', outputs/**, 'a/[a-z]?.txt']"), good},
 		{"stdin", one("arguments: stdin"), good},
 		{"none", one("arguments: none\nschema: false"), good},
 		{"a path of other letters", "scripts: {'Größe/ä b.py': {}}", good},

@@ -25,7 +25,7 @@ scripts:
     description: Adds.
     arguments: flags
     timeout: 1m30s
-    schema: {type: object, properties: {n: {type: integer, maximum: 9007199254740993, multipleOf: 1.0}}}
+    schema: {type: object, properties: {n: {type: integer, maximum: 9007199254740993, multipleOf: 1.0}}, additionalProperties: false}
     flags:
       n: {flag: "-n"}
       file: {position: 1}
@@ -38,7 +38,7 @@ scripts:
 	want := map[string]gate.Declaration{
 		"scripts/a.py": {
 			Description: "Adds.", Mode: gate.Flags, Timeout: 90 * time.Second,
-			Schema: []byte(`{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993,"multipleOf":1.0}}}`),
+			Schema: []byte(`{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993,"multipleOf":1.0}},"additionalProperties":false}`),
 			Flags:  map[string]gate.Flag{"n": {Flag: "-n"}, "file": {Position: 1}, "more": {}},
 		},
 		"scripts/b.sh":     {Mode: gate.Stdin, Outputs: []string{"*.csv", "a/**"}},
@@ -238,4 +238,26 @@ func FuzzDeclaration(f *testing.F) {
 			}
 		}
 	})
+}
+
+// B4, R13: a flags script takes the flags that are declared and no others.
+func TestFlagsAreClosed(t *testing.T) {
+	d, diags := readDeclaration([]byte("scripts:\n  a.py: {arguments: flags, flags: {n: {}, file: {position: 1}}}\n  b.py: {arguments: flags}\n"))
+	if len(diags) > 0 {
+		t.Fatal(diags)
+	}
+	for script, want := range map[string]string{
+		"a.py": `{"additionalProperties":false,"properties":{"file":{},"n":{}},"type":"object"}`,
+		"b.py": `{"additionalProperties":false,"properties":{},"type":"object"}`,
+	} {
+		if got := string(d.scripts[script].Schema); got != want {
+			t.Errorf("%s: schema %s, want %s", script, got, want)
+		}
+	}
+	for _, open := range []string{"{type: object}", "{additionalProperties: true}", "{additionalProperties: {type: string}}", "true"} {
+		_, diags := readDeclaration([]byte("scripts:\n  a.py:\n    arguments: flags\n    schema: " + open + "\n"))
+		if len(diags) != 1 || diags[0].Line != 4 {
+			t.Errorf("schema %s: diagnostics %v, want one in line 4", open, diags)
+		}
+	}
 }
