@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,18 +39,22 @@ func bench(b *testing.B) *sqlite.Store {
 	return s
 }
 
-// callers runs op in n goroutines until b is done.
+// callers runs op b.N times in n goroutines.
 func callers(b *testing.B, n int, op func(i int64) error) {
-	var i atomic.Int64
-	b.SetParallelism(n) // times the processors, which is set to one by -cpu 1
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if err := op(i.Add(1)); err != nil {
-				b.Error(err)
-				return
+	var done atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range n {
+		wg.Go(func() {
+			for n := done.Add(1); n <= int64(b.N); n = done.Add(1) {
+				if err := op(n); err != nil {
+					b.Error(err)
+					return
+				}
 			}
-		}
-	})
+		})
+	}
+	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
 
