@@ -12,12 +12,13 @@ import (
 
 // A child is the first process of a run.
 type child struct {
-	process *os.Process
-	ended   chan struct{} // closed: it has ended
-	release chan struct{}
-	reaped  chan struct{}
-	state   *os.ProcessState
-	err     error
+	process  *os.Process
+	limitErr error         // why it could not be limited; it must be stopped then
+	ended    chan struct{} // closed: it has ended
+	release  chan struct{}
+	reaped   chan struct{}
+	state    *os.ProcessState
+	err      error
 }
 
 // start starts the interpreter with the files, the cgroup and the folder of r. Its thread is kept until the process was reaped:
@@ -48,10 +49,7 @@ func start(r *staged, env, argv []string) (*child, error) {
 		var err error
 		c.process, err = os.StartProcess(name, argv, attr)
 		if err == nil {
-			if err = limit(c.process.Pid); err != nil {
-				_ = c.process.Kill()
-				_, _ = c.process.Wait()
-			}
+			c.limitErr = limit(c.process.Pid)
 		}
 		ready <- err
 		if err != nil {

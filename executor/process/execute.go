@@ -113,6 +113,7 @@ const (
 	expired                 // the timeout has passed
 	flooded                 // too much output
 	cancelled               // ctx is done
+	failed                  // it could not be limited as it must be
 )
 
 func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (executor.Result, error) {
@@ -128,7 +129,13 @@ func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (ex
 	r.streams.Start()
 
 	why := ended
+	unlimited := make(chan struct{})
+	if c.limitErr != nil {
+		close(unlimited)
+	}
 	select {
+	case <-unlimited:
+		why = failed
 	case <-c.ended:
 	case <-timer.C:
 		why = expired
@@ -156,6 +163,9 @@ func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (ex
 			return executor.Result{}, context.Cause(ctx)
 		}
 		return executor.Result{}, errClosing
+	}
+	if c.limitErr != nil {
+		return executor.Result{}, fmt.Errorf("process: limiting the script: %w", c.limitErr)
 	}
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("process: waiting for the script: %w", err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -125,7 +124,7 @@ func (e *Executor) walls(seen sight, cgroupErr error) []executor.Wall {
 		cleanup,
 		memory,
 		processes,
-		{Name: "core files", Stands: runtime.GOOS == "linux", Proof: coreProof, Remedy: coreRemedy},
+		seen.coreFiles(),
 		{Name: "files", Proof: "nothing is hidden: a script reads and changes what the host's user may, the files of other runs too", Remedy: needsSandbox},
 		{Name: "network", Proof: "nothing is closed: a script reaches what the host reaches", Remedy: needsSandbox},
 		{Name: "other processes", Proof: "a script sees the host's processes and may send signals to those of the host's user", Remedy: needsSandbox},

@@ -2,11 +2,6 @@ package process
 
 import "github.com/tracon-go/tracon/executor"
 
-const (
-	coreProof  = "this system cannot limit another process"
-	coreRemedy = "start the host with core files off (ulimit -c 0)"
-)
-
 // A sight is what was seen of a process that was started as a script is. Here
 // nothing can be seen.
 type sight struct{}
@@ -19,4 +14,8 @@ func (sight) environment() executor.Wall {
 
 func (sight) descriptors() executor.Wall {
 	return executor.Wall{Name: "descriptors", Stands: true, Proof: "every other file is opened with close-on-exec; they cannot be counted here"}
+}
+
+func (sight) coreFiles() executor.Wall {
+	return executor.Wall{Name: "core files", Proof: "this system cannot limit another process", Remedy: "start the host with core files off (ulimit -c 0)"}
 }

@@ -11,15 +11,11 @@ import (
 	"github.com/tracon-go/tracon/executor"
 )
 
-const (
-	coreProof  = "RLIMIT_CORE is set right after the start"
-	coreRemedy = ""
-)
-
 // A sight is what was seen of a process that was started as a script is.
 type sight struct {
 	env, fds []string
 	want     []string
+	core     bool // core files are forbidden
 	err      error
 }
 
@@ -44,7 +40,13 @@ func glance(pid int, want []string) (s sight) {
 	for _, e := range entries {
 		s.fds = append(s.fds, e.Name())
 	}
-	s.err = errors.Join(err, err2)
+	limits, err3 := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	for line := range strings.Lines(string(limits)) {
+		if f, ok := strings.CutPrefix(line, "Max core file size"); ok {
+			s.core = slices.Equal(strings.Fields(f), []string{"1", "1", "bytes"})
+		}
+	}
+	s.err = errors.Join(err, err2, err3)
 	return s
 }
 
@@ -60,6 +62,14 @@ func (s sight) descriptors() executor.Wall {
 	w := executor.Wall{Name: "descriptors", Stands: s.err == nil && slices.Equal(s.fds, standard), Proof: "a process was started, and had the files 0, 1 and 2 open alone"}
 	if !w.Stands {
 		w.Proof, w.Remedy = fmt.Sprintf("a process was started, and had the files %v open", s.fds), "open files with close-on-exec in the embedding program"
+	}
+	return w
+}
+
+func (s sight) coreFiles() executor.Wall {
+	w := executor.Wall{Name: "core files", Stands: s.err == nil && s.core, Proof: "a process was started, and its limit of core files was 1 byte, which also keeps its memory from a handler of the system"}
+	if !w.Stands {
+		w.Proof, w.Remedy = "the limit of a process could not be set, or not be read", "mount /proc, and allow prlimit"
 	}
 	return w
 }
