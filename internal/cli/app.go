@@ -10,9 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
-	"strings"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -28,6 +26,7 @@ type app struct {
 	out, err io.Writer
 	inTTY    bool
 	outTTY   bool
+	errTTY   bool
 	getenv   func(string) string
 	dir      string
 
@@ -40,6 +39,7 @@ func Main(args []string) int {
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
 	a.inTTY = term.IsTerminal(int(os.Stdin.Fd()))
 	a.outTTY = term.IsTerminal(int(os.Stdout.Fd()))
+	a.errTTY = term.IsTerminal(int(os.Stderr.Fd()))
 	keepInherited()
 	a.dir, _ = os.Getwd()
 	ctx, stop := interruptible()
@@ -61,7 +61,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 			return code
 		}
 	}
-	fmt.Fprintf(a.err, "tracon: %s\n", harmless(err.Error(), true))
+	fmt.Fprintf(a.err, "%s %s\n", a.paint(a.err, red, "tracon:"), harmless(err.Error(), true))
 	if h, ok := errors.AsType[*hintError](err); ok {
 		fmt.Fprintf(a.err, "  %s\n", harmless(h.hint, true))
 	}
@@ -121,7 +121,7 @@ the one that was reviewed. Change one byte, and it is refused.`,
 	f.StringVar(&a.actor, "actor", "", "who acts, for the log (default: the user's name)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.auditCmd(), a.callsCmd(),
-		a.doctorCmd(), a.configCmd(), a.versionCmd())
+		a.doctorCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
 	checkUsage(root)
 	return root
 }
@@ -232,18 +232,6 @@ func (a *app) printJSON(v any) error {
 // say writes one line for people on standard error.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintln(a.err, harmless(fmt.Sprintf(format, args...), true))
-}
-
-// table writes rows in columns; the first one is the heading.
-func (a *app) table(rows [][]string) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = harmless(cell, false)
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
 }
 
 // logger writes what only the operator may see to standard error.

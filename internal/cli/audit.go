@@ -122,7 +122,9 @@ add up.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				tree, err := h.Log.Verify(ctx, nil)
+				bar := a.progress("entries verified")
+				tree, err := h.Log.Verify(ctx, bar.show)
+				bar.done()
 				result := map[string]any{"ok": err == nil, "size": tree.Size, "root": tree.Root}
 				if err != nil {
 					result = map[string]any{"ok": false, "error": err.Error()}

@@ -107,7 +107,7 @@ func (a *app) callsShowCmd() *cobra.Command {
 				for _, e := range entries {
 					rows = append(rows, []string{"log", fmt.Sprintf("%s, entry %d, %s", e.Kind, e.Index, e.Hash)})
 				}
-				return a.table(rows)
+				return a.pairs(rows)
 			})
 		},
 	}

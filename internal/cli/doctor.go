@@ -62,7 +62,17 @@ no fault by itself.`,
 				for _, w := range posture.Walls {
 					rows = append(rows, []string{mark(w.Stands, "stands", "no wall"), w.Name, w.Proof, w.Remedy})
 				}
-				return errors.Join(a.table(rows), exit)
+				return errors.Join(a.styled(rows, false, func(row, column int) style {
+					switch {
+					case column > 0:
+						return plain
+					case rows[row][0] == "ok" || rows[row][0] == "stands":
+						return green
+					case rows[row][0] == "AMISS":
+						return red
+					}
+					return yellow
+				}), exit)
 			})
 		},
 	}

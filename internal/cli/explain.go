@@ -16,8 +16,9 @@ func (a *app) explainCmd() *cobra.Command {
 		Short: "Ask every gate about a call, and run nothing",
 		Long: `Asks every gate about a call and shows each answer, also behind a gate that says
 no. Nothing runs and nothing is written. Exits 0 when each gate says yes, else 126.`,
-		Example: `  tracon explain unit-converter scripts/convert.py -- --value 26.2 --factor 1.60934`,
-		Args:    callArgs,
+		Example:           `  tracon explain unit-converter scripts/convert.py -- --value 26.2 --factor 1.60934`,
+		Args:              callArgs,
+		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				call, err := f.build(ctx, a, h, args)
@@ -46,7 +47,12 @@ no. Nothing runs and nothing is written. Exits 0 when each gate says yes, else 1
 						Gates    []gate.Verdict `json:"gates"`
 					}{exit == nil, verdicts})
 				} else {
-					err = a.table(rows)
+					err = a.styled(rows, true, func(row, column int) style {
+						if column != 1 {
+							return plain
+						}
+						return map[gate.Answer]style{gate.Yes: green, gate.No: red, gate.Failed: red, gate.Unasked: yellow}[verdicts[row-1].Answer]
+					})
 				}
 				if err != nil {
 					return err

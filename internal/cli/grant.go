@@ -58,8 +58,9 @@ func (a *app) grantReviewCmd() *cobra.Command {
 		Long: `Shows every file that the script could see, the digest that a grant of it pins,
 and the difference to what was granted before. The command at the end grants
 exactly what was shown: if a byte changes in between, it is refused.`,
-		Example: `  tracon grant review unit-converter scripts/convert.py --full`,
-		Args:    refArgs(&all),
+		Example:           `  tracon grant review unit-converter scripts/convert.py --full`,
+		Args:              refArgs(&all),
+		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				ref, err := a.ref(ctx, h, args, all)
@@ -200,10 +201,11 @@ func lined(s string) string {
 func (a *app) grantDiffCmd() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "diff SKILL [SCRIPT]",
-		Short: "Show what has changed since the grant",
-		Long:  `Shows the difference from what was granted to what is there now. Exits 0 when nothing has changed, else 1.`,
-		Args:  refArgs(&all),
+		Use:               "diff SKILL [SCRIPT]",
+		Short:             "Show what has changed since the grant",
+		Long:              `Shows the difference from what was granted to what is there now. Exits 0 when nothing has changed, else 1.`,
+		Args:              refArgs(&all),
+		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				ref, err := a.ref(ctx, h, args, all)
@@ -252,7 +254,8 @@ since, nothing is granted, and the new digest is not told: review it again.
 Without --digest it shows the content and asks, where there is a terminal.`,
 		Example: `  tracon grant add unit-converter scripts/convert.py --digest sha256:…
   tracon grant add sales-report --all-scripts --expires 720h --reason "month end" --digest sha256:…`,
-		Args: refArgs(&all),
+		Args:              refArgs(&all),
+		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g := admin.Granting{Actor: a.who(), MinTier: grant.Tier(tier), Reason: reason, Replace: replace}
 			var err error
@@ -377,10 +380,11 @@ func (a *app) grantListCmd() *cobra.Command {
 func (a *app) grantRevokeCmd() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use:   "revoke GRANT",
-		Short: "Take a grant back",
-		Long:  `Takes a grant back. A call that waits for a slot is refused too; a script that runs goes on.`,
-		Args:  exactly("GRANT"),
+		Use:               "revoke GRANT",
+		Short:             "Take a grant back",
+		Long:              `Takes a grant back. A call that waits for a slot is refused too; a script that runs goes on.`,
+		Args:              exactly("GRANT"),
+		ValidArgsFunction: a.completeGrant,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				g, err := h.Admin.Revoke(ctx, a.who(), a.tenant, args[0], reason)

@@ -63,7 +63,7 @@ func (a *app) showPolicy(p gate.Policy) error {
 	for _, name := range slices.Sorted(maps.Keys(p.Environment)) {
 		rows = append(rows, []string{"env", name + "=" + p.Environment[name]})
 	}
-	return a.table(rows)
+	return a.pairs(rows)
 }
 
 func (a *app) showHost(h *daemon.House, s gate.Host) error {
@@ -81,7 +81,7 @@ func (a *app) showHost(h *daemon.House, s gate.Host) error {
 	if len(s.Interpreters) == 0 {
 		rows = append(rows, []string{"interpreter", "none: nothing runs"})
 	}
-	return a.table(rows)
+	return a.pairs(rows)
 }
 
 func orNone(s string) string {

@@ -109,7 +109,8 @@ out; 125 Tracon could not; 126 refused by a gate; 128+n killed by signal n, or
 		Example: `  tracon run --grant examples/skills/unit-converter scripts/convert.py -- --value 26.2 --factor 1.60934
   tracon run sales-report scripts/report.py --in sales.csv --out results -- --month 2026-10
   tracon run unit-converter scripts/convert.py --args '{"value":26.2,"factor":1.60934}' --json`,
-		Args: callArgs,
+		Args:              callArgs,
+		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				return a.run(ctx, h, &f, args, yes, outDir)

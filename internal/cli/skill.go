@@ -107,9 +107,10 @@ type scriptJSON struct {
 
 func (a *app) skillShowCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show SKILL",
-		Short: "Show a skill's scripts, files and digest, and what is amiss",
-		Args:  exactly("SKILL"),
+		Use:               "show SKILL",
+		Short:             "Show a skill's scripts, files and digest, and what is amiss",
+		Args:              exactly("SKILL"),
+		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(_ context.Context, h *daemon.House) error {
 				name, err := h.SkillName(args[0])
@@ -143,7 +144,7 @@ func (a *app) showSkill(s skill.Skill) error {
 		return a.printJSON(j)
 	}
 	rows := [][]string{{"skill", s.Name}, {"description", s.Description}, {"folder", s.Folder}, {"digest", j.Digest.String()}, {"files", sizes(s.Bundle)}}
-	if err := a.table(rows); err != nil {
+	if err := a.pairs(rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.out)
