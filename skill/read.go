@@ -50,31 +50,68 @@ func readDir(d dir, folder string, limits bundle.Limits) (Skill, error) {
 	if err := w.walk(d, "", 1); err != nil {
 		return Skill{}, err
 	}
-	s := Skill{Folder: folder, Diagnostics: w.diags}
-	md, ok := contentOf(w.files, markdown)
-	if !ok {
-		return Skill{}, &BrokenError{folder, []Diagnostic{noMarkdown(w.files, w.diags)}}
+	return build(folder, w.files, w.diags, limits)
+}
+
+// FromFiles makes a Skill of files that are in memory, such as those of an
+// archive, with what [Read] says of a folder with the same files: the same
+// digest, the same errors. A path with an element that [bundle.Ignored] knows is
+// left out, as a folder leaves it out. The Folder is empty, so nothing is said
+// of its name. The files are copied.
+func FromFiles(files []bundle.File, limits bundle.Limits) (Skill, error) {
+	files = slices.DeleteFunc(slices.Clone(files), func(f bundle.File) bool { return ignored(f.Path) })
+	return build("", files, nil, limits)
+}
+
+func ignored(p string) bool {
+	for elem := range strings.SplitSeq(p, "/") {
+		if bundle.Ignored(elem) {
+			return true
+		}
 	}
-	meta, body, diags := readMarkdown(md, nameOf(folder))
+	return false
+}
+
+// build makes a Skill of all files of its folder, which is empty where none is
+// known, and of what was said while they were gathered.
+func build(folder string, files []bundle.File, said []Diagnostic, limits bundle.Limits) (Skill, error) {
+	s := Skill{Folder: folder, Diagnostics: said}
+	md, ok := contentOf(files, markdown)
+	if !ok {
+		return Skill{}, &BrokenError{folder, []Diagnostic{noMarkdown(files, said)}}
+	}
+	name := ""
+	if folder != "" {
+		name = nameOf(folder)
+	}
+	meta, body, diags := readMarkdown(md, name)
 	s.Meta, s.Instructions = meta, body
 	s.Diagnostics = append(s.Diagnostics, diags...)
 	if errs := errorsOf(diags); len(errs) > 0 {
 		return Skill{}, &BrokenError{folder, errs}
 	}
-	decl, _ := contentOf(w.files, DeclarationName)
+	decl, _ := contentOf(files, DeclarationName)
 	var err error
-	if s.Bundle, err = bundle.New(w.files, decl, limits); err != nil {
-		return Skill{}, fmt.Errorf("skill %s: %w", visible(folder), err)
+	if s.Bundle, err = bundle.New(files, decl, limits); err != nil {
+		return Skill{}, about(folder, err)
 	}
 	s.Scripts, diags = scripts(s.Bundle)
 	s.Diagnostics = append(s.Diagnostics, diags...)
-	for _, f := range w.files {
+	for _, f := range files {
 		if strings.HasSuffix(f.Path, "/"+markdown) {
 			s.Diagnostics = append(s.Diagnostics, Diagnostic{Note, "skill-inside", f.Path, 0, "it belongs to this skill and is none of its own", ""})
 		}
 	}
 	sortDiagnostics(s.Diagnostics)
 	return s, nil
+}
+
+// about says which folder an error is about, where one is known.
+func about(folder string, err error) error {
+	if folder == "" {
+		return err
+	}
+	return fmt.Errorf("skill %s: %w", visible(folder), err)
 }
 
 func noMarkdown(files []bundle.File, diags []Diagnostic) Diagnostic {

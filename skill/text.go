@@ -37,16 +37,17 @@ func hidden(r rune) bool {
 }
 
 // short is s in quotes, cut after about 60 bytes.
-func short(s string) string {
-	const most = 60
-	if len(s) > most {
-		n := most
-		for !utf8.RuneStart(s[n]) {
-			n--
-		}
-		s = s[:n] + "…"
+func short(s string) string { return `"` + visible(clip(s, 60)) + `"` }
+
+// clip cuts s after about so many bytes, at a whole character.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return `"` + visible(s) + `"`
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most] + "…"
 }
 
 // scriptsOf returns the writing systems of the letters of s. Those that are
