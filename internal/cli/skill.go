@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) skillCmd() *cobra.Command {
-	return group("skill", "List skills and show what one holds", a.skillListCmd(), a.skillShowCmd())
+	return group("skill", "List skills and show what one holds", a.skillInitCmd(), a.skillListCmd(), a.skillShowCmd(), a.skillSchemaCmd())
 }
 
 func (a *app) skillListCmd() *cobra.Command {
