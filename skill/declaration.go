@@ -250,11 +250,18 @@ func (r *declReader) close(d *gate.Declaration, script *strictyaml.Node) {
 			"the schema of a script that takes flags lets undeclared ones through")
 		return
 	}
+	d.Schema = closedSchema(d.Flags)
+}
+
+// closedSchema takes an object with the named properties, whatever they hold, and
+// no others.
+func closedSchema(flags map[string]gate.Flag) []byte {
 	properties := map[string]struct{}{}
-	for name := range d.Flags {
+	for name := range flags {
 		properties[name] = struct{}{}
 	}
-	d.Schema, _ = json.Marshal(map[string]any{"type": "object", "additionalProperties": false, "properties": properties}) // never fails
+	b, _ := json.Marshal(map[string]any{"type": "object", "additionalProperties": false, "properties": properties}) // never fails
+	return b
 }
 
 // lineOf returns the line of the value at a JSON Pointer below n, or of the last

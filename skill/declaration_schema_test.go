@@ -42,6 +42,9 @@ func TestDeclarationSchemaAgrees(t *testing.T) {
 		{"64 outputs", one("outputs: [" + many(64) + "]"), good},
 		{"position of 100", one("arguments: flags\nflags: {a: {position: 100}}"), good},
 
+		{"flags that say unevaluated", one("arguments: flags\nschema: {unevaluatedProperties: false}"), good},
+		{"an open schema for another mode", one("arguments: stdin\nschema: {type: object}"), good},
+
 		{"a list", "- a", bad},
 		{"a text", "a", bad},
 		{"unknown key", "script: {}", bad},
@@ -85,6 +88,9 @@ func TestDeclarationSchemaAgrees(t *testing.T) {
 		{"position as a text", one("arguments: flags\nflags: {a: {position: '1'}}"), bad},
 		{"flag and position", one("arguments: flags\nflags: {a: {flag: --a, position: 1}}"), bad},
 		{"unknown key of a flag", one("arguments: flags\nflags: {a: {name: --a}}"), bad},
+		{"flags with an open schema", one("arguments: flags\nschema: {type: object}"), bad},
+		{"flags with additional properties of a kind", one("arguments: flags\nschema: {additionalProperties: {type: string}}"), bad},
+		{"flags with a schema of true", one("arguments: flags\nschema: true"), bad},
 		{"module is a path", one("module: pkg/a.py"), bad},
 		{"module is nothing", one("module:"), bad},
 		{"module is a list", one("module: [pkg, a]"), bad},
