@@ -12,6 +12,7 @@ import (
 type Store interface {
 	grant.Book
 	Settings
+	Imports
 }
 
 // Settings keeps the host's settings and the tenants' policies. Each has a

@@ -21,9 +21,11 @@ const (
 	Revoked   Kind = "revoke"    // a grant was revoked
 	Policy    Kind = "policy"    // a tenant's switch or limits were changed
 	Host      Kind = "host"      // the host's switch or allow-list was changed
+	Imported  Kind = "import"    // a skill was imported for a tenant
+	Deleted   Kind = "delete"    // a tenant's imported skill was deleted
 )
 
-var kinds = []Kind{Admission, Refusal, Ending, Granted, Revoked, Policy, Host}
+var kinds = []Kind{Admission, Refusal, Ending, Granted, Revoked, Policy, Host, Imported, Deleted}
 
 // A Fact is one thing that an entry says, by name.
 type Fact struct{ Name, Value string }

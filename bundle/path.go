@@ -90,6 +90,10 @@ func fold(p string) string {
 	return strings.ReplaceAll(p, "i\u0307", "i") // the simple lower case of İ is i
 }
 
+// Twins reports whether a and b are different names that some file system takes
+// for one: see [ErrTwins].
+func Twins(a, b string) bool { return a != b && fold(a) == fold(b) }
+
 // checkTwins refuses two files, or a file and a folder, whose names some file
 // system takes for one. The paths are distinct and sorted.
 func checkTwins(files []File) error {

@@ -199,3 +199,18 @@ func TestIgnored(t *testing.T) {
 		}
 	}
 }
+
+// Case 8: two names that some file system takes for one are twins; one name is no twin of itself.
+func TestTwinNames(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"a", "a", false}, {"a", "b", false}, {"a", "A", true}, {"caf\u00e9", "cafe\u0301", true}, {"CAFÉ", "café", true},
+		{"ſkill", "skill", true}, {"a\u200d", "a", true}, {"a-b", "a_b", false}, {"", "a", false},
+	} {
+		if got := bundle.Twins(tt.a, tt.b); got != tt.want || bundle.Twins(tt.b, tt.a) != tt.want {
+			t.Errorf("Twins(%+q, %+q) = %v, want %v", tt.a, tt.b, got, tt.want)
+		}
+	}
+}

@@ -197,8 +197,9 @@ type Book interface {
 	// Grants returns the tenant's grants, the newest first.
 	Grants(ctx context.Context, tenant string, f Filter) ([]Grant, error)
 
-	// Content returns the content that some grant of the tenant pins, or
-	// ErrNotFound. What is returned has that digest: bytes that were changed where
-	// they are kept are an error.
+	// Content returns the content that some grant of the tenant pins, or some
+	// version of a skill that was imported for it, or ErrNotFound. It is kept as
+	// long as one of them names it, revoked, replaced or deleted. What is returned
+	// has that digest: bytes that were changed where they are kept are an error.
 	Content(ctx context.Context, tenant string, digest bundle.Digest) (bundle.Bundle, error)
 }

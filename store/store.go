@@ -23,6 +23,7 @@ import (
 type Store interface {
 	audit.Sink
 	admin.Settings
+	admin.Imports
 	grant.Book
 	gate.Hosts    // Host of HostAt
 	gate.Policies // Policy of PolicyAt

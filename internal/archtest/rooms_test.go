@@ -36,11 +36,11 @@ var rooms = map[string]rule{
 
 	// Where facts are kept.
 	"store":                   {"admin audit gate grant toolcall", "", true, "the union of what stores keep"},
-	"store/internal/keep":     {"audit bundle gate grant toolcall", "", true, "a base of stores: what is refused and how it is copied"},
-	"store/internal/sqlstore": {"audit bundle gate grant store store/internal/keep toolcall", "github.com/pressly/goose/v3", false, "a base of stores: the SQL that engines share, with its migrations"},
-	"store/memstore":          {"audit bundle gate grant store store/internal/keep toolcall", "", true, "for tests and for embedders who keep nothing"},
+	"store/internal/keep":     {"admin audit bundle gate grant toolcall", "", true, "a base of stores: what is refused and how it is copied"},
+	"store/internal/sqlstore": {"admin audit bundle gate grant store store/internal/keep toolcall", "github.com/pressly/goose/v3", false, "a base of stores: the SQL that engines share, with its migrations"},
+	"store/memstore":          {"admin audit bundle gate grant store store/internal/keep toolcall", "", true, "for tests and for embedders who keep nothing"},
 	"store/sqlite":            {"store store/internal/sqlstore", "github.com/pressly/goose/v3 golang.org/x/sys modernc.org/sqlite", false, "the only importer of the engine; it names its dialect to the migrations"},
-	"store/storetest":         {"audit bundle gate grant store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
+	"store/storetest":         {"admin audit bundle gate grant store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
 
 	// Skills.
 	"skill":  {"bundle gate grant internal/strictyaml schema", "golang.org/x/sys", false, "a folder becomes a bundle and declarations"},

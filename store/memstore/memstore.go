@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
@@ -39,6 +40,8 @@ type tenant struct {
 	grants    []grant.Grant // in the order of their coming
 	byID      map[string]int
 	newest    map[grant.Ref]int
+	skills    map[string][]admin.Version // by name, each in the order of their coming
+	versions  map[string]bool            // by id
 	calls     map[string]toolcall.Record
 	callIDs   []string // rising
 }
@@ -85,7 +88,8 @@ func (s *Store) change(ctx context.Context, entry audit.Pending, check func(*ten
 	name := entry.Tenant()
 	t := s.tenants[name]
 	if t == nil {
-		t = &tenant{byID: map[string]int{}, newest: map[grant.Ref]int{}, calls: map[string]toolcall.Record{}}
+		t = &tenant{byID: map[string]int{}, newest: map[grant.Ref]int{}, calls: map[string]toolcall.Record{},
+			skills: map[string][]admin.Version{}, versions: map[string]bool{}}
 	}
 	if check != nil {
 		if err := check(t); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/grant"
@@ -108,13 +109,30 @@ func (s *Store) Grants(ctx context.Context, name string, f grant.Filter) (found 
 // Content implements [grant.Book].
 func (s *Store) Content(ctx context.Context, name string, digest bundle.Digest) (b bundle.Bundle, err error) {
 	err = s.read(ctx, name, func(t *tenant) error {
-		if !slices.ContainsFunc(t.grants, func(g grant.Grant) bool { return g.Pin == digest }) {
-			return fmt.Errorf("%w: no grant pins %s", grant.ErrNotFound, digest)
+		if !t.names(digest) {
+			return fmt.Errorf("%w: no grant and no version names %s", grant.ErrNotFound, digest)
 		}
 		b = s.contents[digest] // a Bundle never changes, so it can be shared
 		return nil
 	})
 	return b, err
+}
+
+// names reports whether a grant of the tenant pins the content, or a version of
+// an imported skill is of it.
+func (t *tenant) names(digest bundle.Digest) bool {
+	if digest.IsZero() {
+		return false // that of a deletion
+	}
+	if slices.ContainsFunc(t.grants, func(g grant.Grant) bool { return g.Pin == digest }) {
+		return true
+	}
+	for _, history := range t.skills {
+		if slices.ContainsFunc(history, func(v admin.Version) bool { return v.Digest == digest }) {
+			return true
+		}
+	}
+	return false
 }
 
 // AddCall implements [toolcall.Store].

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
@@ -28,6 +29,19 @@ func TestTampered(t *testing.T) {
 		return err
 	}
 	content := func(s *sqlite.Store) error { _, err := s.Content(context.Background(), "acme", digest(t)); return err }
+	imported := func(s *sqlite.Store) error {
+		_, _, err := s.Imported(context.Background(), "acme", "skill")
+		return err
+	}
+	importedFile := func(s *sqlite.Store) error {
+		_, _, err := s.ImportedFile(context.Background(), "acme", "skill", "a.py")
+		return err
+	}
+	skills := func(s *sqlite.Store) error { _, err := s.Skills(context.Background(), "acme"); return err }
+	versions := func(s *sqlite.Store) error {
+		_, err := s.Versions(context.Background(), "acme", "skill", 0)
+		return err
+	}
 	calls := func(s *sqlite.Store) error {
 		_, err := s.Calls(context.Background(), "acme", toolcall.Filter{})
 		return err
@@ -63,6 +77,16 @@ func TestTampered(t *testing.T) {
 		{"content: two files swapped", `UPDATE content_file SET blob = (SELECT blob FROM content_file WHERE path = 'b.py') WHERE path = 'a.py'`, content, store.ErrCorrupt},
 		{"content: another name", `UPDATE content_file SET path = '../a.py' WHERE path = 'a.py'`, content, store.ErrCorrupt},
 		{"content: gone", `PRAGMA foreign_keys = 0; DELETE FROM content`, content, store.ErrCorrupt},
+		{"imported content: two files swapped", `UPDATE content_file SET blob = (SELECT blob FROM content_file WHERE path = 'b.py') WHERE path = 'a.py'`, imported, store.ErrCorrupt},
+		{"imported content: a file gone", `DELETE FROM content_file WHERE path = 'b.py'`, imported, store.ErrCorrupt},
+		{"imported content: gone", `PRAGMA foreign_keys = 0; DELETE FROM content`, imported, store.ErrCorrupt},
+		{"version: short digest", `PRAGMA foreign_keys = 0; UPDATE skill_version SET digest = substr(digest, 1, 31)`, imported, store.ErrCorrupt},
+		{"version: empty digest", `PRAGMA foreign_keys = 0; UPDATE skill_version SET digest = x''`, importedFile, store.ErrCorrupt},
+		{"version: zero digest", `PRAGMA foreign_keys = 0; UPDATE skill_version SET digest = zeroblob(32)`, importedFile, store.ErrCorrupt},
+		{"version: another digest", `PRAGMA foreign_keys = 0; UPDATE skill_version SET digest = randomblob(32)`, imported, store.ErrCorrupt},
+		{"version: no digest", `PRAGMA ignore_check_constraints = 1; UPDATE skill_version SET digest = NULL`, skills, store.ErrCorrupt},
+		{"version: a deletion with a digest", `PRAGMA ignore_check_constraints = 1; UPDATE skill_version SET deleted = 1`, importedFile, store.ErrCorrupt},
+		{"version: no id", `UPDATE skill_version SET id = ''`, versions, store.ErrCorrupt},
 		{"call: cut", `UPDATE call_record SET rest = substr(rest, 1, 20)`, calls, store.ErrCorrupt},
 		{"call: short digest", `UPDATE call_record SET digest = x'00'`, calls, store.ErrCorrupt},
 		{"log: a leaf changed", `UPDATE leaf SET bytes = CAST(replace(CAST(bytes AS TEXT), 'acme', 'acne') AS BLOB) WHERE idx = 2`, verify, audit.ErrBroken},
@@ -103,16 +127,25 @@ func tampered(t testing.TB) bundle.Bundle {
 	return c
 }
 
+type written struct {
+	tenant string
+	do     func(context.Context, audit.Pending) error
+}
+
 // populated makes a store at path with one of everything.
 func populated(t testing.TB, path string) {
 	t.Helper()
-	s := open(t, path)
-	log := audit.NewLog(s)
+	write(t, path, func(s *sqlite.Store) []written {
+		return append(oneOfAll1(t, s), written{"acme", func(ctx context.Context, p audit.Pending) error {
+			return s.AddVersion(ctx, version("1", "skill", tampered(t)), tampered(t), "", p)
+		}})
+	})
+}
+
+// oneOfAll1 writes one of everything that the first version of the tables holds.
+func oneOfAll1(t testing.TB, s *sqlite.Store) []written {
 	c := tampered(t)
-	for _, change := range []struct {
-		tenant string
-		do     func(context.Context, audit.Pending) error
-	}{
+	return []written{
 		{gate.HostTenant, func(ctx context.Context, p audit.Pending) error {
 			return s.SetHost(ctx, gate.Host{Enabled: true}, 0, p)
 		}},
@@ -126,7 +159,19 @@ func populated(t testing.TB, path string) {
 		{"acme", func(ctx context.Context, p audit.Pending) error {
 			return s.AddCall(ctx, toolcall.Record{ID: "1", Tenant: "acme"}, p)
 		}},
-	} {
+	}
+}
+
+func version(id, skill string, c bundle.Bundle) admin.Version {
+	return admin.Version{ID: id, Tenant: "acme", Skill: skill, Digest: c.Digest(), Imported: time.Now()}
+}
+
+// write makes a store at path with what changes write.
+func write(t testing.TB, path string, changes func(*sqlite.Store) []written) {
+	t.Helper()
+	s := open(t, path)
+	log := audit.NewLog(s)
+	for _, change := range changes(s) {
 		if _, err := log.Commit(t.Context(), audit.Entry{Tenant: change.tenant, Kind: audit.Host}, change.do); err != nil {
 			t.Fatal(err)
 		}

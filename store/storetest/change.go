@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/toolcall"
@@ -99,6 +100,19 @@ func changeRefused(k *kit) {
 		}},
 		{"RevokeGrant a second time", grant.ErrConflict, func() error { return k.revoke(alpha, id(1)) }},
 		{"RevokeGrant of no grant", grant.ErrNotFound, func() error { return k.revoke(alpha, id(999)) }},
+		{"AddVersion after none where there is one", grant.ErrConflict, func() error {
+			return k.addVersion(versionOf(alpha, id(80), "imported", fresh), fresh, "")
+		}},
+		{"AddVersion after one where there is none", grant.ErrConflict, func() error {
+			return k.addVersion(versionOf(alpha, id(81), "new", fresh), fresh, id(55))
+		}},
+		{"AddVersion of a deletion after none where there is one", grant.ErrConflict, func() error {
+			return k.addVersion(deletionOf(alpha, id(82), "imported"), bundle.Bundle{}, "")
+		}},
+		// This one fails last of all: its content was written before.
+		{"AddVersion with an id that is taken", grant.ErrConflict, func() error {
+			return k.addVersion(versionOf(alpha, id(55), "new", fresh), fresh, "")
+		}},
 		{"AddCall a second time", toolcall.ErrExists, func() error {
 			r := record(alpha, id(60))
 			r.Ending = "signaled"
@@ -150,6 +164,12 @@ func changeRace(k *kit) {
 	race("SetPolicy", func(int) error { return k.setPolicy(alpha, policy(), 0) })
 	race("AddGrant", func(i int) error { return k.addGrant(grantOf(id(100+i), allOf(alpha), c), c, "") })
 	race("RevokeGrant", func(int) error { return k.revoke(alpha, id(1)) })
+	race("AddVersion", func(i int) error { return k.addVersion(versionOf(alpha, id(300+i), "race", c), c, "") })
+	first, err := k.store.Versions(k.Context(), alpha, "race", 0)
+	k.must(err)
+	race("AddVersion of a deletion", func(i int) error {
+		return k.addVersion(deletionOf(alpha, id(400+i), "race"), bundle.Bundle{}, first[0].ID)
+	})
 	race("AddCall", func(int) error { return k.addCall(record(alpha, id(200))) })
 }
 
@@ -175,6 +195,13 @@ func (k *kit) methods() map[string]func(context.Context) error {
 		"Grants":    func(ctx context.Context) error { _, err := k.store.Grants(ctx, alpha, anyGrant); return err },
 		"Content": func(ctx context.Context) error {
 			_, err := k.store.Content(ctx, alpha, bare("base.py").Digest())
+			return err
+		},
+		"Versions": func(ctx context.Context) error { _, err := k.store.Versions(ctx, alpha, "imported", 0); return err },
+		"Skills":   func(ctx context.Context) error { _, err := k.store.Skills(ctx, alpha); return err },
+		"Imported": func(ctx context.Context) error { _, _, err := k.store.Imported(ctx, alpha, "imported"); return err },
+		"ImportedFile": func(ctx context.Context) error {
+			_, _, err := k.store.ImportedFile(ctx, alpha, "imported", "SKILL.md")
 			return err
 		},
 		"Call":  func(ctx context.Context) error { _, err := k.store.Call(ctx, alpha, id(60)); return err },

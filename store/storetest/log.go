@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -187,7 +188,7 @@ func logCancelled(k *kit) {
 // has been given grant id(1) of alpha, with what reads its effect.
 func (k *kit) changes() []change {
 	ctx := k.Context()
-	c := content("changes")
+	c, imported := content("changes"), content("imported")
 	ref := script(alpha, "scripts/changes.py")
 	return []change{
 		{"Append", alpha, func(ctx context.Context, p audit.Pending) error { return k.store.Append(ctx, p) },
@@ -206,6 +207,14 @@ func (k *kit) changes() []change {
 		{"RevokeGrant", alpha, func(ctx context.Context, p audit.Pending) error {
 			return k.store.RevokeGrant(ctx, alpha, id(1), at, "revoker", p)
 		}, func() any { g, err := k.store.GrantByID(ctx, alpha, id(1)); return []any{g, err} }},
+		{"AddVersion", alpha, func(ctx context.Context, p audit.Pending) error {
+			return k.store.AddVersion(ctx, versionOf(alpha, id(55), "imported", imported), imported, "", p)
+		}, func() any {
+			list, err := k.store.Skills(ctx, alpha)
+			history, err2 := k.store.Versions(ctx, alpha, "imported", 0)
+			b, _ := k.store.Content(ctx, alpha, imported.Digest())
+			return []any{list, history, errors.Join(err, err2), b.Digest()}
+		}},
 		{"AddCall", alpha, func(ctx context.Context, p audit.Pending) error {
 			return k.store.AddCall(ctx, record(alpha, id(60)), p)
 		}, func() any { r, err := k.store.Calls(ctx, alpha, anyCall); return []any{r, err} }},

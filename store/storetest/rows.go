@@ -63,7 +63,16 @@ func contentDamaged(k *kit) {
 	bad, good := content("bad"), bare("good.py")
 	g := k.grant(id(1), script(alpha, "scripts/a.py"), bad)
 	k.grant(id(2), script(alpha, "scripts/b.py"), good)
+	k.must(k.addVersion(versionOf(alpha, id(1), "bad", bad), bad, ""))
+	k.must(k.addVersion(versionOf(alpha, id(2), "good", good), good, ""))
 	k.setup.Damage(k, k.store, bad.Digest())
+	v, imported, err := k.store.Imported(k.Context(), alpha, "bad")
+	k.wants(err, store.ErrCorrupt, "the imported skill of the damaged content")
+	if !imported.IsZero() || v.ID != "" {
+		k.broken("with the error came version %q and a content of %d files", v.ID, len(imported.Paths()))
+	}
+	_, _, err = k.store.Imported(k.Context(), alpha, "good")
+	k.must(err)
 	b, err := k.store.Content(k.Context(), alpha, bad.Digest())
 	k.wants(err, store.ErrCorrupt, "the damaged content")
 	if !b.IsZero() {

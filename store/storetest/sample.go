@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
@@ -126,6 +127,26 @@ func policy() gate.Policy {
 func (k *kit) setPolicy(tenant string, p gate.Policy, after int64) error {
 	return k.commit(tenant, audit.Policy, func(ctx context.Context, entry audit.Pending) error {
 		return k.store.SetPolicy(ctx, tenant, p, after, entry)
+	})
+}
+
+// versionOf returns a version of the tenant's skill with content c.
+func versionOf(tenant, id, skill string, c bundle.Bundle) admin.Version {
+	return admin.Version{
+		ID: id, Tenant: tenant, Skill: skill, Digest: c.Digest(), Source: "skills/it's \"here\"; -- ünï", Reason: "it's \"needed\"",
+		Imported: at, By: "importer",
+	}
+}
+
+func deletionOf(tenant, id, skill string) admin.Version {
+	v := versionOf(tenant, id, skill, bundle.Bundle{})
+	v.Deleted = true
+	return v
+}
+
+func (k *kit) addVersion(v admin.Version, c bundle.Bundle, after string) error {
+	return k.commit(v.Tenant, audit.Imported, func(ctx context.Context, p audit.Pending) error {
+		return k.store.AddVersion(ctx, v, c, after, p)
 	})
 }
 

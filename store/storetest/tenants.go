@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/store"
@@ -35,6 +37,7 @@ var withoutTenant = map[string]string{
 // names are the types of parameters that name a tenant.
 var names = []reflect.Type{
 	reflect.TypeFor[string](), reflect.TypeFor[grant.Ref](), reflect.TypeFor[grant.Grant](), reflect.TypeFor[toolcall.Record](),
+	reflect.TypeFor[admin.Version](),
 }
 
 // A separation shows that a method keeps me and other apart.
@@ -46,7 +49,8 @@ type separation struct {
 // apart holds, for each method with a tenant in it, what shows that it keeps
 // me and other apart. They run in this order on one store, those that change
 // rows of mine last, and again with the two exchanged. Both have a policy, the
-// grant id(1) and the call id(1); me alone has the grant id(2) and the call id(2).
+// grant id(1), the call id(1) and the version id(1) of the skill "both"; me alone
+// has the grant id(2), the call id(2) and the version id(2), of the skill "mine".
 var apart = []separation{
 	{"Leaves", func(k *kit, me, other string) {
 		for i, leaf := range k.all(me, 0) {
@@ -102,6 +106,36 @@ var apart = []separation{
 		k.must(err)
 		_, err = k.store.Content(k.Context(), other, bare(me+".py").Digest())
 		k.wants(err, grant.ErrNotFound, "the content that only a grant of %q pins, asked for by %q", me, other)
+	}},
+	{"Versions", func(k *kit, me, other string) {
+		k.history("the history of what both have", me, "both", 0, id(1))
+		k.history("the history of what "+me+" has", me, "mine", 0, id(2))
+		k.history("the history of what "+me+" alone has", other, "mine", 0)
+	}},
+	{"Skills", func(k *kit, me, other string) {
+		list, err := k.store.Skills(k.Context(), me)
+		k.must(err)
+		if len(list) != 2 || slices.ContainsFunc(list, func(v admin.Version) bool { return v.Tenant != me || v.By != me }) {
+			k.broken("%q has two skills and is answered with %v", me, list)
+		}
+	}},
+	{"Imported", func(k *kit, me, other string) {
+		k.skillIs("what both have", me, "both", id(1), bare(me+".md"))
+		k.skillIs("what "+me+" has", me, "mine", id(2), bare(me+".md"))
+		k.skillIs("what "+me+" alone has", other, "mine", "", bundle.Bundle{})
+		_, err := k.store.Content(k.Context(), other, bare(me+".md").Digest())
+		k.wants(err, grant.ErrNotFound, "the content that only a version of %q is of, asked for by %q", me, other)
+	}},
+	{"ImportedFile", func(k *kit, me, other string) {
+		for path, want := range map[string]bool{me + ".md": true, other + ".md": false} {
+			v, has, err := k.store.ImportedFile(k.Context(), me, "both", path)
+			k.must(err)
+			if v.By != me || has != want {
+				k.broken("that %q has %s in a skill of %q is %v", me, path, v.By, has)
+			}
+		}
+		_, _, err := k.store.ImportedFile(k.Context(), other, "mine", me+".md")
+		k.wants(err, grant.ErrNotFound, "a file of a skill that %q alone has, asked for by %q", me, other)
 	}},
 	{"Call", func(k *kit, me, other string) {
 		r, err := k.store.Call(k.Context(), me, id(1))
@@ -162,6 +196,17 @@ var apart = []separation{
 		k.must(err)
 		k.same("the other's grants", after, before)
 	}},
+	{"AddVersion", func(k *kit, me, other string) {
+		before, err := k.store.Skills(k.Context(), other)
+		k.must(err)
+		c := content("imported by " + me)
+		k.wants(k.addVersion(versionOf(other, id(6), "mine", c), c, id(2)), grant.ErrConflict, "after another tenant's version")
+		k.must(k.addVersion(versionOf(me, id(6), "both", c), c, id(1)))
+		k.must(k.addVersion(deletionOf(me, id(7), "both"), bundle.Bundle{}, id(6)))
+		after, err := k.store.Skills(k.Context(), other)
+		k.must(err)
+		k.same("the other's skills", after, before)
+	}},
 	{"RevokeGrant", func(k *kit, me, other string) {
 		k.wants(k.revoke(other, id(2)), grant.ErrNotFound, "revoking a grant that %q alone has, by %q", me, other)
 		before, err := k.store.GrantByID(k.Context(), other, id(1))
@@ -209,7 +254,7 @@ func tenantsApart(k *kit) {
 func (k *kit) populate(tenant string, mine bool) {
 	k.Helper()
 	k.must(k.setPolicy(tenant, gate.Policy{Environment: map[string]string{"WHOSE": tenant}}, 0))
-	add := func(id, path string) {
+	add := func(id, path, skill string) {
 		c := bare(tenant + ".py")
 		g := grantOf(id, script(tenant, path), c)
 		g.Reason = tenant
@@ -217,12 +262,16 @@ func (k *kit) populate(tenant string, mine bool) {
 		r := record(tenant, id)
 		r.Actor = tenant
 		k.must(k.addCall(r))
+		c = bare(tenant + ".md")
+		v := versionOf(tenant, id, skill, c)
+		v.By = tenant
+		k.must(k.addVersion(v, c, ""))
 	}
-	add(id(1), "scripts/a.py")
+	add(id(1), "scripts/a.py", "both")
 	if mine {
-		add(id(2), "scripts/mine.py")
+		add(id(2), "scripts/mine.py", "mine")
 	} else {
-		add(id(4), "scripts/other.py")
+		add(id(4), "scripts/other.py", "other")
 	}
 }
 
@@ -300,6 +349,8 @@ func reopened(k *kit) {
 	k.populate(beta, false)
 	k.must(k.setHost(host(), 0))
 	k.must(k.revoke(alpha, id(2)))
+	k.must(k.addVersion(versionOf(alpha, id(8), "gone", content("gone")), content("gone"), ""))
+	k.must(k.addVersion(deletionOf(alpha, id(9), "gone"), bundle.Bundle{}, id(8)))
 	n := k.size()
 	look := func() map[string]any {
 		state := map[string]any{}
@@ -308,8 +359,11 @@ func reopened(k *kit) {
 			calls, err2 := k.store.Calls(k.Context(), tenant, anyCall)
 			p, rev, err3 := k.store.PolicyAt(k.Context(), tenant)
 			b, err4 := k.store.Content(k.Context(), tenant, bare(tenant+".py").Digest())
-			k.must(errors.Join(err1, err2, err3, err4))
-			state[tenant] = []any{grants, calls, p, rev, b.Files(), k.newest(script(tenant, "scripts/a.py")), k.all(tenant, 0)}
+			skills, err5 := k.store.Skills(k.Context(), tenant)
+			versions, err6 := k.store.Versions(k.Context(), tenant, "gone", 0)
+			_, c, err7 := k.store.Imported(k.Context(), tenant, "both")
+			k.must(errors.Join(err1, err2, err3, err4, err5, err6, err7))
+			state[tenant] = []any{grants, calls, p, rev, b.Files(), k.newest(script(tenant, "scripts/a.py")), k.all(tenant, 0), skills, versions, c.Files()}
 		}
 		h, rev, err := k.store.HostAt(k.Context())
 		k.must(err)

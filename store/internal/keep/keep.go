@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
@@ -73,6 +74,16 @@ func Revocation(tenant string, at time.Time, entry audit.Pending) (time.Time, er
 		return time.Time{}, errors.New("grant: a revocation without its time")
 	}
 	return at, History(tenant, entry)
+}
+
+// Version returns v as it is kept, or says why it cannot be kept with content and
+// entry.
+func Version(v admin.Version, content bundle.Bundle, entry audit.Pending) (admin.Version, error) {
+	v.Imported = Time(v.Imported)
+	if err := v.Check(content); err != nil {
+		return admin.Version{}, err
+	}
+	return v, History(v.Tenant, entry)
 }
 
 // Call returns a copy of r as it is kept, or says why it cannot be kept with

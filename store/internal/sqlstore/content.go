@@ -44,12 +44,12 @@ func blob(b []byte) []byte {
 // Content implements [grant.Book].
 func (s *Store) Content(ctx context.Context, tenant string, digest bundle.Digest) (b bundle.Bundle, err error) {
 	err = s.reads(ctx, "the content", func() (err error) {
-		var pinned int
-		if err := s.read[pins].QueryRowContext(ctx, tenant, digest[:]).Scan(&pinned); err != nil {
+		var named int
+		if err := s.read[names].QueryRowContext(ctx, tenant, digest[:]).Scan(&named); err != nil {
 			return err
 		}
-		if pinned == 0 {
-			return refused{fmt.Errorf("%w: no grant pins %s", grant.ErrNotFound, digest)}
+		if named == 0 {
+			return refused{fmt.Errorf("%w: no grant and no version names %s", grant.ErrNotFound, digest)}
 		}
 		b, err = s.content(ctx, digest)
 		return err
@@ -67,7 +67,7 @@ func (s *Store) content(ctx context.Context, digest bundle.Digest) (bundle.Bundl
 	err := s.read[declaration].QueryRowContext(ctx, digest[:]).Scan(&decl)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return bundle.Bundle{}, damaged("the content %s is gone, and a grant pins it", digest)
+		return bundle.Bundle{}, damaged("the content %s is gone, and a grant or a version names it", digest)
 	case err != nil:
 		return bundle.Bundle{}, err
 	}

@@ -34,7 +34,13 @@ const (
 	grantsOfTenant
 	revokeGrant
 
-	pins
+	addVersion
+	newestVersion
+	newestVersionFile
+	versionsOfSkill
+	skillsOfTenant
+
+	names
 	addContent
 	addBlob
 	addFile
@@ -50,6 +56,8 @@ const (
 )
 
 const grantColumns = `tenant, id, skill, script, all_scripts, pin, reason, source, granted_by, granted, expires, revoked, revoked_by, min_tier`
+
+const versionColumns = `tenant, id, skill, digest, stored, source, reason, imported_by, imported, deleted`
 
 var texts = [statements]string{
 	savepoint:  `SAVEPOINT change`,
@@ -86,7 +94,18 @@ var texts = [statements]string{
 		ORDER BY n DESC LIMIT $3`,
 	revokeGrant: `UPDATE grants SET revoked = $3, revoked_by = $4 WHERE tenant = $1 AND id = $2 AND revoked IS NULL`,
 
-	pins:        `SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE tenant = $1 AND pin = $2 LIMIT 1) AS one`,
+	addVersion: `INSERT INTO skill_version (` + versionColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant, id) DO NOTHING`,
+	newestVersion: `SELECT ` + versionColumns + ` FROM skill_version WHERE tenant = $1 AND skill = $2 ORDER BY n DESC LIMIT 1`,
+	newestVersionFile: `SELECT ` + versionColumns + `, EXISTS (SELECT 1 FROM content_file WHERE content = digest AND path = $3)
+		FROM skill_version WHERE tenant = $1 AND skill = $2 ORDER BY n DESC LIMIT 1`,
+	versionsOfSkill: `SELECT ` + versionColumns + ` FROM skill_version WHERE tenant = $1 AND skill = $2 ORDER BY n DESC LIMIT $3`,
+	skillsOfTenant: `SELECT ` + versionColumns + ` FROM skill_version AS v WHERE tenant = $1 AND deleted = 0
+			AND NOT EXISTS (SELECT 1 FROM skill_version AS later WHERE later.tenant = v.tenant AND later.skill = v.skill AND later.n > v.n)
+		ORDER BY skill`,
+
+	names: `SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE tenant = $1 AND pin = $2
+		UNION ALL SELECT 1 FROM skill_version WHERE tenant = $1 AND digest = $2 LIMIT 1) AS one`,
 	addContent:  `INSERT INTO content (digest, declaration) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
 	addBlob:     `INSERT INTO blob (digest, data) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
 	addFile:     `INSERT INTO content_file (content, path, blob, size) VALUES ($1, $2, $3, $4)`,
@@ -107,11 +126,11 @@ var texts = [statements]string{
 var (
 	writing = []statement{
 		savepoint, rollbackTo, release, headForUpdate, setHead, tenantHead, setTenantHead, addLeaf, setHost, setPolicy,
-		addGrant, newestGrant, grantByID, revokeGrant, addContent, addBlob, addFile, addCall,
+		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall,
 	}
 	reading = []statement{
-		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, pins,
-		declaration, files, call, calls, callsOfSkill,
+		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,
+		versionsOfSkill, skillsOfTenant, names, declaration, files, call, calls, callsOfSkill,
 	}
 )
 
