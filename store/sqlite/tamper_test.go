@@ -112,6 +112,8 @@ func TestTampered(t *testing.T) {
 			execSQL(t, db, tt.query)
 			if err := tt.read(s); !errors.Is(err, tt.want) {
 				t.Errorf("the error is %v, want one that wraps %q", err, tt.want)
+			} else if errors.Is(err, bundle.ErrContent) {
+				t.Errorf("the error %v would be taken for a refusal of the content", err)
 			}
 		})
 	}

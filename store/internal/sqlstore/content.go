@@ -92,7 +92,9 @@ func (s *Store) content(ctx context.Context, digest bundle.Digest) (bundle.Bundl
 		err = fmt.Errorf("what is kept has the digest %s", b.Digest())
 	}
 	if err != nil {
-		return bundle.Bundle{}, damaged("the content %s was changed where it is kept: %w", digest, err)
+		// The inner error is not wrapped: bundle.ErrContent would make a refusal of
+		// what must stop everything (case 47).
+		return bundle.Bundle{}, damaged("the content %s was changed where it is kept: %v", digest, err)
 	}
 	return b, nil
 }
