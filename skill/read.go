@@ -144,9 +144,8 @@ func sortedFiles(files []bundle.File) []bundle.File {
 }
 
 func sortDiagnostics(all []Diagnostic) {
-	rank := map[Severity]int{Error: 0, Warning: 1, Note: 2}
 	slices.SortStableFunc(all, func(a, b Diagnostic) int {
-		return cmp.Or(cmp.Compare(rank[a.Severity], rank[b.Severity]), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 	})
 }
 

@@ -1,0 +1,238 @@
+package skill
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tracon-go/tracon/bundle"
+)
+
+const (
+	maxBodyLines  = 500      // see the standard
+	maxBodyBytes  = 4 * 5000 // 5,000 tokens, at about four bytes each
+	maxLinksTold  = 50
+	maxShellBytes = 1 << 20 // of a shell script that is looked through for CR LF
+)
+
+// strict is how bad the lint takes what reading takes lightly: the standard says
+// must, and other readers refuse it.
+var strict = map[string]Severity{
+	"compatibility-long": Error,
+	"description-long":   Error,
+	"field-kind":         Warning,
+	"field-unknown":      Warning,
+	"frontmatter-late":   Error,
+	"frontmatter-quotes": Error,
+	"metadata-kind":      Warning,
+	"name-folder":        Error,
+	"name-form":          Error,
+	"name-long":          Error,
+	"name-missing":       Error,
+}
+
+// Lint says what is amiss with s by the letter of the standard, what its author
+// will stumble over, and which signs of risk a reviewer should look at (see
+// [Diagnostic.Risk]). It holds what reading said, more strictly: a skill that
+// loads may have errors here. The errors come first. Nothing is run, and the time
+// that it takes grows with the size of the skill.
+func Lint(s Skill) []Diagnostic {
+	l := &linter{s: s, diags: slices.Clone(s.Diagnostics), paths: map[string]bool{}, folded: map[string]string{}}
+	for i, d := range l.diags {
+		if worse, ok := strict[d.Code]; ok && rank(worse) < rank(d.Severity) {
+			l.diags[i].Severity = worse
+		}
+	}
+	for _, p := range s.Bundle.Paths() {
+		for ; p != "." && !l.paths[p]; p = path.Dir(p) {
+			l.paths[p], l.folded[strings.ToLower(p)] = true, p
+		}
+	}
+	l.markdown()
+	l.scripts()
+	l.files()
+	l.diags = append(l.diags, signs(s.Bundle)...)
+	sortDiagnostics(l.diags)
+	return l.diags
+}
+
+// LintFolder reads the folder and lints it. When SKILL.md cannot be used, what is
+// wrong with it is the answer and no error. Its errors are those of [Read] for a
+// folder that cannot be read or is over a limit.
+func LintFolder(folder string, limits bundle.Limits) ([]Diagnostic, error) {
+	s, err := Read(folder, limits)
+	if broken, ok := errors.AsType[*BrokenError](err); ok {
+		return broken.Diagnostics, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Lint(s), nil
+}
+
+type linter struct {
+	s      Skill
+	diags  []Diagnostic
+	paths  map[string]bool   // files and folders
+	folded map[string]string // by their path in lower case
+	told   map[string]bool   // links that were told of
+}
+
+func (l *linter) say(s Severity, code, at string, line int, remedy, format string, args ...any) {
+	l.diags = append(l.diags, Diagnostic{s, code, at, line, fmt.Sprintf(format, args...), remedy})
+}
+
+// markdown looks at SKILL.md behind the frontmatter.
+func (l *linter) markdown() {
+	text, _, _ := l.s.Bundle.Text(markdown)
+	if strings.HasPrefix(text, "\uFEFF") {
+		l.say(Warning, "markdown-bom", markdown, 1, "save it without", "it begins with a byte order mark, which some readers do not skip")
+	}
+	body := l.s.Instructions
+	if strings.TrimSpace(body) == "" {
+		l.say(Warning, "body-empty", markdown, 0, "say how to use the skill", "there are no instructions behind the frontmatter")
+		return
+	}
+	first := 1 + strings.Count(text[:max(len(text)-len(body), 0)], "\n")
+	lines := strings.Count(strings.TrimSpace(body), "\n") + 1
+	if lines > maxBodyLines || len(body) > maxBodyBytes {
+		l.say(Warning, "body-long", markdown, first, "move details into files that it links to",
+			"the instructions have %d lines and %d bytes; the standard recommends at most %d lines and about %d bytes", lines, len(body), maxBodyLines, maxBodyBytes)
+	}
+	l.told = map[string]bool{}
+	fence := ""
+	line := first
+	for text := range strings.Lines(body) {
+		trimmed := strings.TrimSpace(text)
+		switch {
+		case fence != "" && strings.HasPrefix(trimmed, fence):
+			fence = ""
+		case fence == "" && (strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~")):
+			fence = trimmed[:3]
+		case fence == "":
+			for _, target := range links(text) {
+				l.link(target, line)
+			}
+		}
+		for _, script := range namedScripts(text) {
+			l.named(script, line)
+		}
+		line++
+	}
+}
+
+// link checks one target of a link in SKILL.md.
+func (l *linter) link(target string, line int) {
+	target, ok := relative(target)
+	if !ok || l.told[target] || len(l.told) > maxLinksTold {
+		return
+	}
+	clean := path.Clean(target)
+	switch {
+	case clean == "." || l.paths[clean]:
+		return
+	case strings.HasPrefix(target, "/") || clean == ".." || strings.HasPrefix(clean, "../"):
+		l.say(Warning, "link-outside", markdown, line, "put the file into the skill's folder, and link to it from there", "the link %s leads out of the skill", short(target))
+	default:
+		l.say(Warning, "link-missing", markdown, line, l.instead(clean), "the link %s leads to no file of the skill", short(target))
+	}
+	l.told[target] = true
+}
+
+// named checks a path in SKILL.md that reads like that of a script.
+func (l *linter) named(script string, line int) {
+	top, _, _ := strings.Cut(script, "/")
+	if top != "scripts" && !l.paths[top] || l.paths[script] || l.told[script] || len(l.told) > maxLinksTold {
+		return
+	}
+	l.told[script] = true
+	l.say(Warning, "script-named", markdown, line, l.instead(script), "it names the script %s, which is not there", short(script))
+}
+
+func (l *linter) instead(p string) string {
+	if have, ok := l.folded[strings.ToLower(p)]; ok {
+		return "write " + short(have) + ": case counts"
+	}
+	return "add the file, or mend the path"
+}
+
+// scripts looks at how scripts are declared and whether something can run them.
+func (l *linter) scripts() {
+	_, _, declared := l.s.Bundle.Text(DeclarationName)
+	if len(l.s.Scripts) > 0 && !declared {
+		l.say(Note, "declaration-none", DeclarationName, 0, "write one to say how each script takes its arguments",
+			"there is none, so every script takes a list of strings")
+	}
+	decl, _ := readDeclaration(l.s.Bundle.Declaration())
+	for _, sc := range l.s.Scripts {
+		text, _, _ := l.s.Bundle.Text(sc.Path)
+		if slices.Contains([]string{"sh", "bash", "zsh"}, sc.Extension) {
+			if i := strings.Index(text[:min(len(text), maxShellBytes)], "\r\n"); i >= 0 {
+				l.say(Warning, "shell-crlf", sc.Path, 1+strings.Count(text[:i], "\n"), "save it with LF alone; Tracon never changes a script", "its lines end in CR LF, which a shell takes for part of the commands")
+			}
+		}
+		if !sc.Declared {
+			continue
+		}
+		line := decl.lines[sc.Path]
+		if !slices.Contains(runnable, sc.Extension) {
+			l.say(Warning, "interpreter-unknown", sc.Path, 0, "give it an extension such as .py or .sh, or a first line such as #!/usr/bin/env python3", "it is declared, and no interpreter for it is known")
+		}
+		if sc.Declaration.Description == "" {
+			l.say(Note, "script-undescribed", DeclarationName, line, "add a description", "a model is told nothing of %s", short(sc.Path))
+		}
+		for _, name := range unusedFlags(sc) {
+			l.say(Warning, "flag-unused", DeclarationName, line, "add the property to the schema, or take the flag out", "the schema of %s has no property %s, for which there is a flag", short(sc.Path), short(name))
+		}
+	}
+}
+
+// unusedFlags returns the flags whose property a plain schema can never let
+// through. Of a schema that is put together of others nothing is said.
+func unusedFlags(sc Script) []string {
+	var s map[string]json.RawMessage
+	if len(sc.Declaration.Flags) == 0 || json.Unmarshal(sc.Declaration.Schema, &s) != nil {
+		return nil
+	}
+	for _, more := range []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"} {
+		if _, ok := s[more]; ok {
+			return nil
+		}
+	}
+	var properties map[string]json.RawMessage
+	_ = json.Unmarshal(s["properties"], &properties) // none: every flag is unused
+	var unused []string
+	for name := range sc.Declaration.Flags {
+		if _, ok := properties[name]; !ok {
+			unused = append(unused, name)
+		}
+	}
+	slices.Sort(unused)
+	return unused
+}
+
+// packageFiles name packages that somebody would have to install.
+var packageFiles = []string{"requirements.txt", "pyproject.toml", "Pipfile", "setup.py", "environment.yml", "package.json", "Gemfile"}
+
+// files looks at what is neither SKILL.md nor a script that is listed.
+func (l *linter) files() {
+	listed := map[string]bool{}
+	for _, sc := range l.s.Scripts {
+		listed[sc.Path] = true
+	}
+	for _, p := range l.s.Bundle.Paths() {
+		text, _, _ := l.s.Bundle.Text(p)
+		switch {
+		case slices.Contains(packageFiles, path.Base(p)):
+			l.say(Note, "packages", p, 0, "see that the runtime has them", "it names packages, which are never installed when a script runs")
+		case !listed[p] && strings.HasPrefix(p, "scripts/") && strings.HasPrefix(text, "#!"):
+			l.say(Warning, "interpreter-unknown", p, 1, "give it an extension such as .py or .sh, or a first line such as #!/usr/bin/env python3", "its first line names no interpreter that is known")
+		}
+	}
+}
+
+// rank orders severities, the worst first.
+func rank(s Severity) int { return slices.Index([]Severity{Error, Warning, Note}, s) }
