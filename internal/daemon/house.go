@@ -35,8 +35,14 @@ type House struct {
 	Hosts  gate.Hosts
 	Gate   *gate.Gate
 	Admin  *admin.Admin
-	Skills *skill.Library
+	Skills *skill.Library // those in folders
 
+	// Contents is where the bytes of a name come from: a folder that was named by
+	// itself (see [House.SkillName]), else what was imported for the tenant, else
+	// the configuration's folders. The gates and Admin have the same.
+	Contents gate.Contents
+
+	named  *named
 	logger *slog.Logger
 	roots  bool              // the configuration's roots were added to Skills
 	exec   *process.Executor // nil until Start
@@ -55,11 +61,13 @@ func Open(ctx context.Context, c *config.Config, logger *slog.Logger) (*House, e
 	}
 	h := &House{Config: c, Store: st, Log: audit.NewLog(st), Hosts: hosts(c, st), logger: logger}
 	h.Skills = skill.NewLibrary(c.Content)
+	h.named = &named{Library: h.Skills}
+	h.Contents = contents(h.named, st, h.Skills)
 	h.Gate = gate.New(gate.Config{
-		Hosts: h.Hosts, Policies: st, Contents: h.Skills, Declarer: &skill.Declarations{},
+		Hosts: h.Hosts, Policies: st, Contents: h.Contents, Declarer: &skill.Declarations{},
 		Schemas: schema.New(schema.Options{}), Grants: st, Log: h.Log,
 	})
-	h.Admin = admin.New(admin.Config{Store: st, Log: h.Log, Hosts: h.Hosts, Contents: h.Skills})
+	h.Admin = admin.New(admin.Config{Store: st, Log: h.Log, Hosts: h.Hosts, Contents: h.Contents})
 	return h, nil
 }
 
@@ -153,7 +161,8 @@ func (h *House) AddRoots() error {
 }
 
 // SkillName returns the name of the skill that word means: a folder, which is
-// added to the known ones, or the name of a known one.
+// added to the known ones, or the name of a known one. From then on the name of a
+// folder's skill means that folder, whatever was imported under it.
 func (h *House) SkillName(word string) (string, error) {
 	if !h.IsFolder(word) {
 		return word, h.AddRoots()
@@ -167,6 +176,7 @@ func (h *House) SkillName(word string) (string, error) {
 	}
 	for _, s := range h.Skills.List() {
 		if s.Folder == folder {
+			h.named.add(s.Name)
 			return s.Name, nil
 		}
 	}
@@ -186,7 +196,7 @@ func (h *House) Declare(ctx context.Context, tenant, name, script string) (gate.
 	return new(skill.Declarations).Declare(b, script)
 }
 
-// Read reads every file of the skill as it is now.
+// Read reads every file of the tenant's skill as it is now.
 func (h *House) Read(ctx context.Context, tenant, name string) (bundle.Bundle, error) {
-	return h.Skills.Read(ctx, tenant, name, h.Config.Content)
+	return h.Contents.Read(ctx, tenant, name, h.Config.Content)
 }
