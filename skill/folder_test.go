@@ -306,6 +306,10 @@ func TestExamples(t *testing.T) {
 	}{
 		"unit-converter": {"scripts/convert.py", gate.Flags, `{"value":26.2,"factor":1.60934}`, `{"value":"26.2","factor":1.60934}`},
 		"sales-report":   {"scripts/report.py", gate.Argv, `["--by","month"]`, `"--by month"`},
+		"csv-summary":    {"scripts/summarize.py", gate.Flags, `{"delimiter":";","top":5}`, `{"delimiter":";;"}`},
+		"log-counts":     {"scripts/count.sh", gate.Argv, `["-n","5","status","inputs/access.log"]`, `["inputs/access.log"]`},
+		"order-quote": {"scripts/quote.py", gate.Stdin, `{"currency":"EUR","customer":{"name":"A","country":"DE"},"lines":[{"item":"x","quantity":1,"price":"1.00","discount":{"kind":"percent","value":"10"}}]}`,
+			`{"currency":"EUR","customer":{"name":"A","country":"DE"},"lines":[{"item":"x","quantity":1,"price":"1.00","discount":{"kind":"percent","value":"101"}}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Read(filepath.Join("../examples/skills", name), bundle.Limits{})
