@@ -3,30 +3,39 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/skill"
 )
 
 func (a *app) skillCmd() *cobra.Command {
-	return group("skill", "List skills and show what one holds", a.skillInitCmd(), a.skillListCmd(), a.skillShowCmd(), a.skillSchemaCmd())
+	return group("skill", "Write, check, list, import and export skills", a.skillInitCmd(), a.skillListCmd(), a.skillShowCmd(), a.skillLintCmd(), a.skillSchemaCmd(),
+		a.skillImportCmd(), a.skillExportCmd(), a.skillHistoryCmd(), a.skillDiffCmd(), a.skillDeleteCmd())
 }
 
 func (a *app) skillListCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list [FOLDER...]",
-		Short: "List the skills in the configured folders, or in these",
-		Long: `Lists the skills in the folders of the setting "skills", or in those that are
-named, and what is amiss with them. One bad folder never hides another.`,
+		Short: "List the imported skills and those in the configured folders, or in these",
+		Long: `Lists the tenant's imported skills and those in the folders of the setting "skills",
+or the skills in the folders that are named, and what is amiss with them. One bad folder never hides another.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(_ context.Context, h *daemon.House) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				var imported []admin.Version
 				if len(args) == 0 {
 					if err := h.AddRoots(); err != nil {
+						return err
+					}
+					var err error
+					if imported, err = h.Admin.Skills(ctx, a.tenant); err != nil {
 						return err
 					}
 				}
@@ -35,7 +44,7 @@ named, and what is amiss with them. One bad folder never hides another.`,
 						return err
 					}
 				}
-				return a.showSkills(h.Skills.List(), h.Skills.Problems())
+				return a.showSkills(imported, h.Skills.List(), h.Skills.Problems())
 			})
 		},
 	}
@@ -48,18 +57,22 @@ type summaryJSON struct {
 	Diagnostics []skill.Diagnostic `json:"diagnostics"`
 }
 
-func (a *app) showSkills(skills []skill.Summary, problems []skill.Diagnostic) error {
+func (a *app) showSkills(imported []admin.Version, skills []skill.Summary, problems []skill.Diagnostic) error {
 	if a.json {
 		list := []summaryJSON{}
 		for _, s := range skills {
 			list = append(list, summaryJSON{s.Meta, s.Folder, append([]string{}, s.Scripts...), append([]skill.Diagnostic{}, s.Diagnostics...)})
 		}
 		return a.printJSON(struct {
+			Imported []admin.Version    `json:"imported"`
 			Skills   []summaryJSON      `json:"skills"`
 			Problems []skill.Diagnostic `json:"problems"`
-		}{list, append([]skill.Diagnostic{}, problems...)})
+		}{append([]admin.Version{}, imported...), list, append([]skill.Diagnostic{}, problems...)})
 	}
 	rows := [][]string{{"SKILL", "SCRIPTS", "FOLDER", "DESCRIPTION"}}
+	for _, v := range imported {
+		rows = append(rows, []string{v.Skill, "", "imported " + v.Imported.Local().Format(time.DateTime), v.Reason})
+	}
 	for _, s := range skills {
 		rows = append(rows, []string{s.Name, fmt.Sprint(len(s.Scripts)), s.Folder, shorten(s.Description, 60)})
 	}
@@ -112,19 +125,111 @@ func (a *app) skillShowCmd() *cobra.Command {
 		Args:              exactly("SKILL"),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(_ context.Context, h *daemon.House) error {
-				name, err := h.SkillName(args[0])
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				s, err := a.readSkill(ctx, h, args[0])
 				if err != nil {
 					return err
-				}
-				s, err := h.Skills.Skill(name, h.Config.Content)
-				if err != nil {
-					return hint(err, "`tracon skill list` lists the known ones; name a folder with a separator, such as ./%s", name)
 				}
 				return a.showSkill(s)
 			})
 		},
 	}
+}
+
+// readSkill reads the skill that word means, as it is now. A single stored
+// script is shown as a skill without a SKILL.md.
+func (a *app) readSkill(ctx context.Context, h *daemon.House, word string) (skill.Skill, error) {
+	name, err := h.SkillName(word)
+	if err != nil {
+		return skill.Skill{}, err
+	}
+	b, err := h.Read(ctx, a.tenant, name)
+	if err != nil {
+		return skill.Skill{}, hint(err, "`tracon skill list` lists the known ones; name a folder with a separator, such as ./%s", name)
+	}
+	if h.IsFolder(word) { // with what was left out of the bundle
+		return skill.Read(word, h.Config.Content)
+	}
+	s, err := skill.FromBundle(name, b)
+	if folder, ok := h.Skills.Folder(name); ok {
+		s.Folder = folder
+	}
+	return s, err
+}
+
+func (a *app) skillLintCmd() *cobra.Command {
+	var strict, risks bool
+	cmd := &cobra.Command{
+		Use:   "lint SKILL...",
+		Short: "Say what is amiss with skills, strictly by the standard",
+		Long: `Says what is amiss by the letter of the Agent Skills standard, what an author will
+stumble over, and, with --risks, what a reviewer should look at: network, subprocess,
+eval, environment, encoded blobs, mixed scripts, invisible characters. Exits 0 when
+there is no error (with --strict: no warning either), else 1.`,
+		Example: `  tracon skill lint ./sales-report
+  tracon skill lint skills/* --strict --risks`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("SKILL is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeSkill,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				var exit error
+				all := map[string][]skill.Diagnostic{}
+				for _, word := range args {
+					list, err := a.lint(ctx, h, word)
+					if err != nil {
+						return err
+					}
+					all[word] = []skill.Diagnostic{}
+					errs, warnings := 0, 0
+					for _, d := range list {
+						switch {
+						case d.Risk() && !risks:
+							continue
+						case d.Severity == skill.Error:
+							errs++
+						case d.Severity == skill.Warning:
+							warnings++
+						}
+						all[word] = append(all[word], d)
+					}
+					if errs > 0 || strict && warnings > 0 {
+						exit = &exitWith{exitError, nil}
+					}
+					if a.json {
+						continue
+					}
+					for _, d := range all[word] {
+						st := map[skill.Severity]style{skill.Error: red, skill.Warning: yellow}[d.Severity]
+						fmt.Fprintf(a.out, "%s: %s\n", harmless(word, false), a.paint(a.out, st, d.String()))
+					}
+					fmt.Fprintf(a.out, "%s: %d errors, %d warnings\n", harmless(word, false), errs, warnings)
+				}
+				if a.json {
+					return errors.Join(a.printJSON(all), exit)
+				}
+				return exit
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "warnings fail too")
+	cmd.Flags().BoolVar(&risks, "risks", false, "show signs of risk")
+	return cmd
+}
+
+func (a *app) lint(ctx context.Context, h *daemon.House, word string) ([]skill.Diagnostic, error) {
+	if h.IsFolder(word) {
+		return skill.LintFolder(word, h.Config.Content)
+	}
+	s, err := a.readSkill(ctx, h, word)
+	if err != nil {
+		return nil, err
+	}
+	return skill.Lint(s), nil
 }
 
 func (a *app) showSkill(s skill.Skill) error {

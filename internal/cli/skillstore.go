@@ -1,0 +1,321 @@
+package cli
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/skill"
+)
+
+// storedFlags are the words of a single stored script.
+type storedFlags struct{ name, arguments, schema, description string }
+
+func (a *app) skillImportCmd() *cobra.Command {
+	var reason string
+	var stored storedFlags
+	cmd := &cobra.Command{
+		Use:   "import SOURCE",
+		Short: "Keep a skill for the tenant: a folder, a zip file or a single script",
+		Long: `Keeps the content in the store as the newest version of the tenant's skill, and the
+versions before it in its history. It grants nothing. An archive is bounded before
+it is unpacked and refused whole when an entry leaves the folder, is a link, or
+stands twice.
+
+A single script becomes a skill of its own: --name names it; it takes its arguments
+on standard input unless --arguments says otherwise.`,
+		Example: `  tracon skill import ./sales-report
+  tracon skill import sales-report.zip --reason "month end"
+  tracon skill import total.py --name totals --schema total.schema.json`,
+		Args: exactly("SOURCE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				i, diagnostics, err := a.readSource(h, args[0], stored)
+				if err != nil {
+					return err
+				}
+				a.sayDiagnostics("", diagnostics)
+				i.Actor, i.Tenant, i.Reason = a.who(), a.tenant, reason
+				if i.Source, err = filepath.Abs(args[0]); err != nil {
+					return err
+				}
+				v, err := h.Admin.Import(ctx, i)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(v)
+				}
+				fmt.Fprintf(a.out, "imported %s for tenant %s: %s, %s (version %s)\n", harmless(v.Skill, false), v.Tenant, sizes(i.Content), v.Digest, v.ID)
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&reason, "reason", "", "why, for the log")
+	f.StringVar(&stored.name, "name", "", "of a single script: the skill's name")
+	f.StringVar(&stored.arguments, "arguments", "stdin", "of a single script: stdin, argv or none")
+	f.StringVar(&stored.schema, "schema", "", "of a single script: file with the JSON Schema of its arguments")
+	f.StringVar(&stored.description, "description", "", "of a single script: what it does")
+	return cmd
+}
+
+// readSource reads what is to be imported: a folder, a zip file, or a script.
+func (a *app) readSource(h *daemon.House, source string, stored storedFlags) (admin.Importing, []skill.Diagnostic, error) {
+	info, err := os.Stat(source)
+	if err != nil {
+		return admin.Importing{}, nil, err
+	}
+	switch {
+	case info.IsDir():
+		s, err := skill.Read(source, h.Config.Content)
+		return importing(s, nil, err)
+	case strings.EqualFold(filepath.Ext(source), ".zip"):
+		files, left, err := readZip(source, h.Config.Content)
+		if err != nil {
+			return admin.Importing{}, nil, err
+		}
+		s, err := skill.FromFiles(files, h.Config.Content)
+		return importing(s, left, err)
+	case stored.name == "":
+		return admin.Importing{}, nil, hint(fmt.Errorf("%s is neither a folder nor a zip file", source), "for a single script name the skill that it becomes: --name NAME")
+	}
+	content, err := a.readAll(source, int(h.Config.Content.FileBytes))
+	if err != nil {
+		return admin.Importing{}, nil, err
+	}
+	d := gate.Declaration{Mode: gate.Mode(stored.arguments), Description: stored.description}
+	if stored.schema != "" {
+		if d.Schema, err = a.readAll(stored.schema, skill.MaxDeclaration); err != nil {
+			return admin.Importing{}, nil, err
+		}
+	}
+	b, err := skill.Stored(filepath.Base(source), content, d)
+	return admin.Importing{Skill: stored.name, Content: b, Stored: true}, nil, err
+}
+
+// importing refuses a skill that could not run: it is not kept, so that nothing
+// is granted unseen.
+func importing(s skill.Skill, left []skill.Diagnostic, err error) (admin.Importing, []skill.Diagnostic, error) {
+	if err == nil && len(s.Errors()) > 0 {
+		err = &skill.BrokenError{Folder: s.Folder, Diagnostics: s.Errors()}
+	}
+	return admin.Importing{Skill: s.Name, Content: s.Bundle}, append(left, s.Diagnostics...), err
+}
+
+func readZip(path string, limits bundle.Limits) ([]bundle.File, []skill.Diagnostic, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	files, left, err := skill.ReadZip(f, info.Size(), limits)
+	if errors.Is(err, zip.ErrFormat) {
+		err = fmt.Errorf("%s is not a zip file: %w", path, err)
+	}
+	return files, left, err
+}
+
+// content returns the content that word names, and what to call it: a folder, a
+// zip file, or an imported skill as NAME or NAME@VERSION, where VERSION is the
+// beginning of an id or of a digest's hex digits.
+func (a *app) content(ctx context.Context, h *daemon.House, word string) (bundle.Bundle, string, error) {
+	if info, err := os.Stat(word); err == nil && (info.IsDir() || strings.EqualFold(filepath.Ext(word), ".zip")) {
+		i, _, err := a.readSource(h, word, storedFlags{})
+		return i.Content, word, err
+	}
+	name, which, _ := strings.Cut(word, "@")
+	versions, err := h.Admin.Versions(ctx, a.tenant, name, 0)
+	if err != nil {
+		return bundle.Bundle{}, "", err
+	}
+	for _, v := range versions {
+		if v.Deleted || !strings.HasPrefix(v.ID, which) && !strings.HasPrefix(v.Digest.Hex(), which) {
+			continue
+		}
+		b, err := h.Store.Content(ctx, a.tenant, v.Digest)
+		return b, name + "@" + v.ID, err
+	}
+	if err := h.AddRoots(); err != nil {
+		return bundle.Bundle{}, "", err
+	}
+	if _, known := h.Skills.Folder(word); known {
+		b, err := h.Read(ctx, a.tenant, word)
+		return b, word, err
+	}
+	return bundle.Bundle{}, "", hint(fmt.Errorf("%w: %q is no folder, no zip file, and no skill of tenant %s", grant.ErrNotFound, word, a.tenant),
+		"`tracon skill list` lists the imported ones, `tracon skill history NAME` their versions")
+}
+
+func (a *app) skillExportCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "export SKILL DESTINATION",
+		Short: "Write a skill into a new folder or a zip file",
+		Long: `Writes the files of a skill into a folder, which must be new or empty, or into a zip
+file, where DESTINATION ends in .zip. The same content makes the same zip file, and
+what is imported from it has the same digest.`,
+		Example: `  tracon skill export sales-report sales-report.zip
+  tracon skill export sales-report@01a2 old-report`,
+		Args: exactly("SKILL", "DESTINATION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				b, label, err := a.content(ctx, h, args[0])
+				if err != nil {
+					return err
+				}
+				if strings.EqualFold(filepath.Ext(args[1]), ".zip") {
+					err = writeZip(args[1], b)
+				} else {
+					err = skill.WriteFolder(args[1], b)
+				}
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(a.out, "exported %s: %s, %s\n", harmless(label, false), sizes(b), b.Digest())
+				return nil
+			})
+		},
+	}
+}
+
+// writeZip writes a new file, whole or not at all.
+func writeZip(path string, b bundle.Bundle) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return hint(err, "name a new file")
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			os.Remove(path)
+		}
+	}()
+	return skill.WriteZip(io.Writer(f), b)
+}
+
+func (a *app) skillHistoryCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "history SKILL",
+		Short: "List the versions of an imported skill, the newest first",
+		Args:  exactly("SKILL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				versions, err := h.Admin.Versions(ctx, a.tenant, args[0], 0)
+				if err != nil {
+					return err
+				}
+				if len(versions) == 0 {
+					return hint(fmt.Errorf("%w: tenant %s never had an imported skill %q", grant.ErrNotFound, a.tenant, args[0]), "tracon skill import SOURCE")
+				}
+				if a.json {
+					return a.printJSON(versions)
+				}
+				rows := [][]string{{"VERSION", "IMPORTED", "BY", "DIGEST", "REASON"}}
+				for _, v := range versions {
+					digest := v.Digest.Hex()[:16]
+					if v.Deleted {
+						digest = "deleted"
+					}
+					rows = append(rows, []string{v.ID, v.Imported.Local().Format(time.DateTime), v.By, digest, v.Reason})
+				}
+				return a.table(rows)
+			})
+		},
+	}
+}
+
+func (a *app) skillDiffCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff OLD [NEW]",
+		Short: "Show the difference between two contents",
+		Long: `Shows the difference between two contents: folders, zip files, or imported skills as
+NAME or NAME@VERSION. With one imported skill it compares its newest version with
+the one before. Exits 0 when they are the same, else 1.`,
+		Example: `  tracon skill diff sales-report ./sales-report
+  tracon skill diff sales-report`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return nil
+			}
+			return exactly("OLD", "NEW")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				if len(args) == 1 {
+					versions, err := h.Admin.Versions(ctx, a.tenant, args[0], 0)
+					if err != nil {
+						return err
+					}
+					if len(versions) < 2 || versions[0].Deleted || versions[1].Deleted {
+						return hint(fmt.Errorf("%q has no two versions in a row", args[0]), "name two contents: tracon skill diff OLD NEW")
+					}
+					args = []string{args[0] + "@" + versions[1].ID, args[0] + "@" + versions[0].ID}
+				}
+				old, _, err := a.content(ctx, h, args[0])
+				if err != nil {
+					return err
+				}
+				now, _, err := a.content(ctx, h, args[1])
+				if err != nil {
+					return err
+				}
+				changes := toChangesJSON(bundle.Diff(old, now))
+				var exit error
+				if len(changes) > 0 {
+					exit = &exitWith{exitError, nil}
+				}
+				if a.json {
+					return errors.Join(a.printJSON(changes), exit)
+				}
+				a.printChanges(a.out, changes, 0)
+				return exit
+			})
+		},
+	}
+}
+
+func (a *app) skillDeleteCmd() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "delete SKILL",
+		Short: "Take an imported skill away; its history stays",
+		Long: `Takes the tenant's imported skill away. Its history stays, and so do the contents that
+a grant or a run names. Imported again with the same bytes, what was granted runs again.`,
+		Args: exactly("SKILL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				v, err := h.Admin.DeleteSkill(ctx, a.who(), a.tenant, args[0], reason)
+				if err != nil {
+					return hint(err, "`tracon skill list` lists the imported ones")
+				}
+				if a.json {
+					return a.printJSON(v)
+				}
+				fmt.Fprintf(a.out, "deleted %s of tenant %s (version %s)\n", harmless(v.Skill, false), v.Tenant, v.ID)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log")
+	return cmd
+}
