@@ -16,6 +16,7 @@ import (
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/textdiff"
+	"github.com/tracon-go/tracon/skill"
 )
 
 func (a *app) grantCmd() *cobra.Command {
@@ -100,11 +101,28 @@ type reviewJSON struct {
 	Granted *grant.Grant  `json:"granted"`
 	State   string        `json:"state,omitempty"` // of the grant
 	Changes []changeJSON  `json:"changes"`
+	// Signs of risk, as information for who reviews.
+	Risks []skill.Diagnostic `json:"risks"`
+}
+
+// risks are what a reviewer should look at.
+func risks(r admin.Review) []skill.Diagnostic {
+	list := []skill.Diagnostic{}
+	s, err := skill.FromBundle(r.Ref.Skill, r.Content)
+	if err != nil {
+		return list // the gate content says so
+	}
+	for _, d := range skill.Lint(s) {
+		if d.Risk() {
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 func (a *app) showReview(r admin.Review, args []string, full bool) error {
 	if a.json {
-		j := reviewJSON{Ref: r.Ref, Digest: r.Content.Digest(), Files: []fileJSON{}, Changes: toChangesJSON(r.Changes)}
+		j := reviewJSON{Ref: r.Ref, Digest: r.Content.Digest(), Files: []fileJSON{}, Changes: toChangesJSON(r.Changes), Risks: risks(r)}
 		for _, path := range r.Content.Paths() {
 			text, digest, _ := r.Content.Text(path)
 			f := fileJSON{Path: path, Size: len(text), Digest: digest}
@@ -133,6 +151,17 @@ func (a *app) showReview(r admin.Review, args []string, full bool) error {
 			fmt.Fprintf(a.out, "\n── %s\n", harmless(path, false))
 			io.WriteString(a.out, lined(harmless(text, true)))
 		}
+	}
+	signs := risks(r)
+	for i, d := range signs {
+		if i == 0 {
+			fmt.Fprintln(a.out, "\nlook at:")
+		}
+		if i == 20 && !full {
+			fmt.Fprintf(a.out, "  … and %d more; --full shows them\n", len(signs)-i)
+			break
+		}
+		fmt.Fprintf(a.out, "  %s\n", d)
 	}
 	fmt.Fprintf(a.out, "\n%s\ndigest %s\n", sizes(r.Content), r.Content.Digest())
 	replace := ""
