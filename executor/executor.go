@@ -51,6 +51,6 @@ type Result struct {
 	Stdout    []byte // at most MaxOutputBytes bytes of each; any bytes
 	Stderr    []byte
 	Truncated bool          // a stream was cut
-	Outputs   []bundle.File // files that the script wrote below outputs/
-	Notes     []string      // what the user should know, such as a process that had to be stopped; no host paths
+	Outputs   []bundle.File // files below outputs/ that req.OutputPatterns() want; input files that are new or changed, below inputs/
+	Notes     []string      // what the user should know, a line each, such as a process that had to be stopped; no host paths
 }

@@ -46,6 +46,16 @@ console.log('done');
 `},
 		Environment: {Text: "for (const [n, v] of Object.entries(process.env)) console.log(n + '=' + v);\n"},
 		Inputs:      {Text: "const fs = require('fs');\nprocess.stdout.write(fs.readFileSync('inputs/data.txt'));\nfs.appendFileSync('inputs/data.txt', 'more');\n"},
+		Edits: {Text: `const fs = require('fs');
+fs.writeFileSync('inputs/folder/edited.txt', 'new');
+fs.writeFileSync('inputs/folder/new.txt', 'n');
+fs.rmSync('inputs/gone.txt');
+fs.mkdirSync('outputs/inputs');
+fs.writeFileSync('inputs/both.txt', 'input');
+fs.writeFileSync('outputs/inputs/both.txt', 'output');
+`},
+		Missing: {Text: "require('@missing/package/part');\n"},
+		Caught:  {Text: "try {\n  require('@missing/package');\n} catch (e) {\n  console.error(e);\n}\n"},
 		Locked: {Text: `const fs = require('fs');
 for (const d of ['.', 'outputs', 'inputs', process.env.HOME, process.env.TMPDIR]) {
   fs.mkdirSync(d + '/locked/inside', { recursive: true });

@@ -74,6 +74,21 @@ print('done')
 `},
 		Environment: {Text: "import os\nfor n in os.environ:\n    print(n + '=' + os.environ[n])\n"},
 		Inputs:      {Text: "print(open('inputs/data.txt').read(), end='')\nopen('inputs/data.txt', 'a').write('more')\n"},
+		Edits: {Text: `import os
+open('inputs/folder/edited.txt', 'w').write('new')
+open('inputs/folder/new.txt', 'w').write('n')
+os.remove('inputs/gone.txt')
+os.mkdir('outputs/inputs')
+open('inputs/both.txt', 'w').write('input')
+open('outputs/inputs/both.txt', 'w').write('output')
+`},
+		Missing: {Text: "def main():\n    import missing_package.part\n\nmain()\n"},
+		Caught:  {Text: "import sys, traceback\ntry:\n    import missing_package\nexcept ImportError:\n    traceback.print_exc()\n"},
+		Module: {
+			Text:  "import sys\nfrom . import beside\nfrom .deep.er import name\nimport lib\nprint(beside.name, name, lib.name, *sys.argv[1:])\n",
+			Files: map[string]string{"scripts/beside.py": "name = 'beside'\n", "scripts/deep/er.py": "name = 'deep'\n", "lib/__init__.py": "name = 'lib'\n"},
+		},
+		Relative: {Text: "from . import beside\n", Files: map[string]string{"scripts/beside.py": "name = 'beside'\n"}},
 		Locked: {Text: `import os
 for d in ('.', 'outputs', 'inputs', os.environ['HOME'], os.environ['TMPDIR']):
     os.makedirs(d + '/locked/inside')

@@ -54,6 +54,14 @@ echo done
 `},
 		Environment: {Text: "exec env\n"},
 		Inputs:      {Text: "cat inputs/data.txt\necho more >>inputs/data.txt\n"},
+		Edits: {Text: `printf new >inputs/folder/edited.txt
+printf n >inputs/folder/new.txt
+rm inputs/gone.txt
+mkdir outputs/inputs
+printf input >inputs/both.txt
+printf output >outputs/inputs/both.txt
+`},
+		CarriageReturns: {Text: "if true; then\r\n\techo yes\r\nfi\r\n"},
 		Locked: {Text: `for d in . outputs inputs "$HOME" "$TMPDIR"; do
 	mkdir -p "$d/locked/inside"
 	echo x >"$d/locked/inside/file"

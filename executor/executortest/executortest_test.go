@@ -125,6 +125,10 @@ func (actor) Execute(ctx context.Context, req executor.Request) (executor.Result
 	case Many:
 		size, count := req.MaxOutputs()
 		for i := range 5 {
+			if !gate.MatchOutput(req.OutputPatterns(), fmt.Sprint(i)) {
+				res.Notes = append(res.Notes, fmt.Sprintf("outputs/%d matches no pattern", i))
+				continue
+			}
 			if size < 10 || count < 1 {
 				res.Notes = append(res.Notes, fmt.Sprintf("outputs/%d was not collected", i))
 				continue
@@ -259,6 +263,13 @@ func TestBadExecutorsFail(t *testing.T) {
 				res.Outputs = append(res.Outputs, bundle.File{Path: "more"})
 			}
 		}), "B5"},
+		{"takes no notice of patterns", executor.Func(func(ctx context.Context, req executor.Request) (executor.Result, error) {
+			res, err := actor{}.Execute(ctx, req)
+			if err == nil && len(req.OutputPatterns()) > 0 {
+				res.Outputs[0].Path = "0"
+			}
+			return res, err
+		}), "match a declared pattern"},
 		{"names no file that was left", after(func(_ executor.Request, res *executor.Result) { res.Notes = nil }), "B5"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -304,7 +315,11 @@ func TestEmptySetupFails(t *testing.T) {
 
 // Each of our dialects has every program, except where it says so here.
 func TestDialectsAreWhole(t *testing.T) {
-	lacks := map[string][]Program{"node": {Storm}} // node cannot fork, and its spawn is too slow for a storm
+	lacks := map[string][]Program{
+		"sh":     {Missing, Module, Relative},                // a shell has no packages
+		"python": {CarriageReturns},                          // both take CR LF for the end of a line
+		"node":   {Storm, Module, Relative, CarriageReturns}, // node cannot fork, and its spawn is too slow for a storm
+	}
 	for _, d := range Dialects() {
 		for _, c := range cases {
 			if _, ok := d.Programs[c.program]; !ok && c.program != "" && !slices.Contains(lacks[d.Name], c.program) {

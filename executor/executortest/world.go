@@ -56,6 +56,8 @@ type Order struct {
 	Files     []bundle.File // of the skill; required
 	Script    string        // its path among Files; required
 	Mode      gate.Mode     // required
+	Module    string        // as the declaration has it; empty: started by its path
+	Outputs   []string      // patterns, as the declaration has them; nil: all outputs come back
 	Arguments any           // encoded as JSON; nil: none
 	Inputs    []bundle.File
 	Policy    gate.Policy // its limits and its environment; its switch and its allow-list are set
@@ -70,7 +72,11 @@ func (w *World) Admit(ctx context.Context, o Order) (executor.Request, error) {
 	if o.Tenant == "" {
 		o.Tenant = "tenant-" + name
 	}
-	b, err := bundle.New(o.Files, []byte(o.Mode), bundle.Limits{}) // the mode is the whole declaration
+	declaration, err := json.Marshal(gate.Declaration{Mode: o.Mode, Module: o.Module, Outputs: o.Outputs})
+	if err != nil {
+		return executor.Request{}, err
+	}
+	b, err := bundle.New(o.Files, declaration, bundle.Limits{})
 	if err != nil {
 		return executor.Request{}, err
 	}
@@ -142,11 +148,11 @@ func (w *World) skill(name string) (skill, bool) {
 
 // Declare implements [gate.Declarer].
 func (w *World) Declare(b bundle.Bundle, _ string) (gate.Declaration, error) {
-	mode := gate.Mode(b.Declaration())
-	if !slices.Contains(gate.Modes(), mode) {
-		return gate.Declaration{}, fmt.Errorf("%w: no declaration", bundle.ErrContent)
+	var d gate.Declaration
+	if err := json.Unmarshal(b.Declaration(), &d); err != nil { // Admit wrote it
+		return d, fmt.Errorf("%w: no declaration: %w", bundle.ErrContent, err)
 	}
-	return gate.Declaration{Mode: mode}, nil
+	return d, nil
 }
 
 // strict is a [gate.Schemas] without schemas: one JSON value in UTF-8, handed on

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/internal/box"
+	"github.com/tracon-go/tracon/executor/internal/notes"
 	"github.com/tracon-go/tracon/executor/interpreter"
 )
 
@@ -118,9 +119,7 @@ const (
 
 func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (executor.Result, error) {
 	in := req.Interpreter()
-	// The script's path is absolute, so that none can be taken for an option.
-	argv := append(interpreter.Command(req.Extension(), in.Path), r.Path(box.SkillDir, req.Script()))
-	c, err := start(r, environment(r.Run, req.Environment()), append(argv, req.Words()...))
+	c, err := start(r, environment(r.Run, req.Environment()), command(r.Run, req))
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: starting %s: %w", executor.ErrUnavailable, in.Path, err)
 	}
@@ -176,10 +175,36 @@ func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (ex
 	} else if why == ended && left > 0 {
 		res.Notes = append(res.Notes, stopped(left))
 	}
-	size, count := req.MaxOutputs()
-	files, notes := r.Collect(size, count)
-	res.Outputs, res.Notes = files, append(res.Notes, notes...)
+	h := box.Harvest{Patterns: req.OutputPatterns()}
+	h.Bytes, h.Files = req.MaxOutputs()
+	files, told := r.Collect(h)
+	res.Outputs, res.Notes = files, append(res.Notes, told...)
+	if code, ok := res.Ending.ExitCode(); ok && code != 0 {
+		res.Notes = append(res.Notes, notes.Explain(failure(req, stderr))...)
+	}
 	return res, nil
+}
+
+// command returns the interpreter with its options, the script, and its words.
+func command(r *box.Run, req executor.Request) []string {
+	argv := interpreter.Command(req.Extension(), req.Interpreter().Path)
+	if m := req.Module(); m != "" {
+		argv = append(argv, "-m", m)
+	} else {
+		argv = append(argv, r.Path(box.SkillDir, req.Script())) // absolute, so that none can be taken for an option
+	}
+	return append(argv, req.Words()...)
+}
+
+func failure(req executor.Request, stderr []byte) notes.Failure {
+	f := notes.Failure{
+		Bundle: req.Bundle(), Script: req.Script(), Module: req.Module(), Extension: req.Extension(),
+		Runtime: "this host's " + req.Extension(),
+	}
+	if len(stderr) < req.MaxOutputBytes() { // otherwise its end was cut
+		f.Stderr = stderr
+	}
+	return f
 }
 
 func stopped(n int) string {

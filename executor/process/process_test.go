@@ -320,3 +320,20 @@ func TestPosture(t *testing.T) {
 		}
 	})
 }
+
+// Case 39c, in a language that the suite has no dialect for.
+func TestMissingPerlModule(t *testing.T) {
+	perl, err := interpreter.Find(t.Context(), "pl")
+	if err != nil {
+		if os.Getenv("TRACON_REQUIRE") == "all" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	e, _ := open(t, process.Config{})
+	w := executortest.NewWorld(map[string]gate.Interpreter{"pl": perl.Interpreter()})
+	res := run(t, e, w, script("pl", "use Tracon::Missing;\n"))
+	if code, _ := res.Ending.ExitCode(); code == 0 || len(res.Notes) != 1 || res.Notes[0] != `this host's pl has no package "Tracon::Missing"; the script needs it` {
+		t.Errorf("got %v, notes %q, standard error %q", res.Ending, res.Notes, res.Stderr)
+	}
+}

@@ -29,10 +29,11 @@ var rooms = map[string]rule{
 	"admin":    {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
 
 	// How scripts run.
-	"executor/interpreter":  {"bundle executor gate", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
-	"executor/internal/box": {"bundle executor gate", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
-	"executor/process":      {"bundle executor executor/internal/box executor/interpreter grant", "golang.org/x/sys", true, "the plain local process is part of the spine"},
-	"executor/executortest": {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
+	"executor/interpreter":    {"bundle executor gate", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
+	"executor/internal/box":   {"bundle executor executor/internal/notes gate", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
+	"executor/internal/notes": {"bundle gate", "", true, "a base of executors: the words for what people stumble over"},
+	"executor/process":        {"bundle executor executor/internal/box executor/internal/notes executor/interpreter grant", "golang.org/x/sys", true, "the plain local process is part of the spine"},
+	"executor/executortest":   {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
 
 	// Where facts are kept.
 	"store":                   {"admin audit gate grant toolcall", "", true, "the union of what stores keep"},

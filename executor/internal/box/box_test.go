@@ -118,7 +118,7 @@ func TestLinksInTheSkill(t *testing.T) {
 	if got, err := os.ReadFile(r.Path("skill/inputs/a.txt")); err != nil || string(got) != "a" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if names, notes := r.Collect(10, 10); len(names)+len(notes) > 0 {
+	if names, notes := r.Collect(Harvest{Bytes: 10, Files: 10}); len(names)+len(notes) > 0 {
 		t.Errorf("nothing was written, and got %v, %v", names, notes)
 	}
 }
@@ -171,7 +171,7 @@ func TestCollect(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRun(t, bundle.Bundle{}, bundle.Bundle{})
 			tc.write(t, r, r.Path(OutputsDir))
-			files, notes := r.Collect(100, 4)
+			files, notes := r.Collect(Harvest{Bytes: 100, Files: 4})
 			var got []string
 			for _, f := range files {
 				got = append(got, f.Path)
@@ -197,7 +197,7 @@ func TestCollectIsBounded(t *testing.T) {
 	for i := range maxEntries + 5 {
 		must(t, unix.Symlink("x", r.Path(OutputsDir, fmt.Sprint(i))))
 	}
-	files, notes := r.Collect(100, 4)
+	files, notes := r.Collect(Harvest{Bytes: 100, Files: 4})
 	if len(files) > 0 || len(notes) != maxNotes+1 || !strings.Contains(notes[0], "more than 10000 entries") {
 		t.Errorf("got %d files and %d notes: %.200q", len(files), len(notes), notes)
 	}

@@ -3,41 +3,52 @@
 package box
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
 
 	"github.com/tracon-go/tracon/bundle"
-	"golang.org/x/sys/unix"
+	"github.com/tracon-go/tracon/executor/internal/notes"
+	"github.com/tracon-go/tracon/gate"
 )
 
 // Bounds of a collection that no policy sets.
 const (
-	maxEntries  = 10_000 // entries looked at, so that a million files cost no more than that
-	maxNotes    = 20     // entries named one by one
-	maxPathText = 256    // bytes of a path in a note
+	maxEntries = 10_000 // entries looked at in each folder of the run, so that a million files cost no more than that
+	maxNotes   = 20     // entries named one by one
 )
 
-// Collect reads the regular files below outputs/, at most size bytes and count
-// files in all, in the bytewise order of their paths. Each entry that is not
-// collected is named in a note with the reason. It is called when the last
+// A Harvest says what is collected of a run.
+type Harvest struct {
+	Bytes    int64    // at most, in all
+	Files    int      // at most, in all
+	Patterns []string // of the files below outputs/ that are wanted; empty: all. See [gate.MatchOutput]
+}
+
+// Collect reads the regular files below outputs/ and, with their paths below
+// inputs/, those input files that are new or have other bytes than they were
+// laid out with. They come in the bytewise order of their paths. What is wanted
+// and not collected is named in a note with the reason, and so is what the
+// script wrote where nothing is kept. Collect is called once, when the last
 // process of the run is gone.
 //
-// It follows no link, crosses no mount point and opens nothing but regular files
-// that have no second name.
-func (r *Run) Collect(size int64, count int) ([]bundle.File, []string) {
-	c := &collection{size: size, count: count, entries: maxEntries}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(r.outputs.Fd()), &st); err != nil {
-		return nil, []string{"outputs/ could not be read"}
-	}
-	c.dev = uint64(st.Dev)
-	c.walk(r.outputs, "", 0)
+// It follows no link, crosses no mount point and opens nothing but folders and
+// regular files that have no second name.
+func (r *Run) Collect(h Harvest) ([]bundle.File, []string) {
+	c := &collection{size: h.Bytes, count: h.Files, taken: map[string]taken{}}
+	c.outputs(r, h.Patterns)
+	c.inputs(r)
 	c.beside(r.folder)
 	if c.unnamed > 0 {
-		c.notes = append(c.notes, fmt.Sprintf("%d more entries of outputs/ were not collected", c.unnamed))
+		c.notes = append(c.notes, fmt.Sprintf("%d more entries were not collected", c.unnamed))
+	}
+	slices.SortFunc(c.files, func(a, b bundle.File) int { return cmp.Compare(a.Path, b.Path) })
+	if note := r.thrown(); note != "" {
+		c.notes = append(c.notes, note)
 	}
 	return c.files, c.notes
 }
@@ -45,136 +56,162 @@ func (r *Run) Collect(size int64, count int) ([]bundle.File, []string) {
 type collection struct {
 	size    int64 // bytes left
 	count   int   // files left
-	entries int   // entries left to look at
-	dev     uint64
 	files   []bundle.File
+	taken   map[string]taken
 	notes   []string
 	unnamed int
 }
 
+// taken is what a name among the collected files stands for.
+type taken int8
+
+const (
+	_ taken = iota
+	aFolder
+	aFile
+)
+
+// skip names an entry that is not collected. Its path is that from the run's folder.
 func (c *collection) skip(path, reason string) {
 	if len(c.notes) >= maxNotes {
 		c.unnamed++
 		return
 	}
-	c.notes = append(c.notes, fmt.Sprintf("outputs/%s was not collected: %s", shown(path), reason))
+	c.notes = append(c.notes, fmt.Sprintf("%s was not collected: %s", notes.Path(path), reason))
 }
 
-// shown writes a path that a script chose so that it can stand in a line.
-func shown(path string) string {
-	if len(path) > maxPathText {
-		path = path[:maxPathText] + "…"
+// outputs collects what lies below outputs/.
+func (c *collection) outputs(r *Run, patterns []string) {
+	var unasked notes.List
+	w := &walk{
+		root: OutputsDir, skip: c.skip,
+		wants: func(path string) bool {
+			if gate.MatchOutput(patterns, path) {
+				return true
+			}
+			unasked.Add(path)
+			return false
+		},
+		file: func(f *os.File, path string, size int64) {
+			c.file(f, OutputsDir+"/"+path, path, size)
+		},
 	}
-	q := fmt.Sprintf("%q", path)
-	return q[1 : len(q)-1]
-}
-
-func (c *collection) walk(folder *os.File, prefix string, depth int) {
-	for _, name := range c.list(folder, prefix) {
-		c.entry(folder, name, prefix+name, depth)
-	}
-}
-
-// list returns the names in the folder, sorted. Beyond the bound it returns
-// those that the file system happened to give first, and says so.
-func (c *collection) list(folder *os.File, prefix string) []string {
-	names, err := folder.Readdirnames(c.entries + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
-		c.skip(prefix, "the folder cannot be read")
-		return nil
-	}
-	if len(names) > c.entries {
-		names = names[:c.entries]
-		c.skip(prefix, fmt.Sprintf("there are more than %d entries; the rest was not looked at", maxEntries))
-	}
-	c.entries -= len(names)
-	slices.Sort(names)
-	return names
-}
-
-func (c *collection) entry(folder *os.File, name, path string, depth int) {
-	if err := bundle.CheckPath(path); err != nil {
-		c.skip(path, "its name cannot be used")
-		return
-	}
-	if len(path) > bundle.DefaultPathBytes || depth >= bundle.DefaultDepth {
-		c.skip(path, "its path is too long or too deep")
-		return
-	}
-	// A fifo or a device is never opened: it is looked at first, and opened without
-	// waiting, and looked at again through the descriptor.
-	var st unix.Stat_t
-	if err := unix.Fstatat(int(folder.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		c.skip(path, "it cannot be read")
-		return
-	}
-	if why := unfit(st, c.dev); why != "" {
-		c.skip(path, why)
-		return
-	}
-	f, err := openAt(folder, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		c.skip(path, "it cannot be read")
-		return
-	}
-	defer f.Close()
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		c.skip(path, "it cannot be read")
-		return
-	}
-	switch why := unfit(st, c.dev); {
-	case why != "":
-		c.skip(path, why)
-	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		c.walk(f, path+"/", depth+1)
-	default:
-		c.file(f, path, st.Size)
+	w.run(r.outputs)
+	if note := notes.Unasked(unasked); note != "" {
+		c.notes = append(c.notes, note)
 	}
 }
 
-// unfit says why an entry is neither a folder nor a file that can be collected.
-func unfit(st unix.Stat_t, dev uint64) string {
-	switch kind := st.Mode & unix.S_IFMT; {
-	case kind == unix.S_IFLNK:
-		return "it is a link"
-	case kind != unix.S_IFREG && kind != unix.S_IFDIR:
-		return "it is not a regular file"
-	case uint64(st.Dev) != dev:
-		return "it lies on another file system"
-	case kind == unix.S_IFREG && st.Nlink != 1:
-		return "it has a second name (a hard link)"
+// inputs collects the input files that the script changed or added.
+func (c *collection) inputs(r *Run) {
+	seen := map[string]bool{}
+	w := &walk{
+		root: InputsDir, skip: func(path, reason string) { seen[path] = true; c.skip(path, reason) },
+		wants: func(path string) bool { seen[InputsDir+"/"+path] = true; return true },
+		file: func(f *os.File, path string, size int64) {
+			text, _, given := r.given.Text(path)
+			if given && int64(len(text)) == size && same(f, text) {
+				return
+			}
+			c.file(f, InputsDir+"/"+path, InputsDir+"/"+path, size)
+		},
 	}
-	return ""
+	w.run(r.inputs)
+	if w.cut {
+		return
+	}
+	var deleted notes.List
+	for _, p := range r.given.Paths() {
+		if full := InputsDir + "/" + p; !seen[full] && !hasParent(seen, full) {
+			deleted.Add(full)
+		}
+	}
+	if note := notes.Deleted(deleted); note != "" {
+		c.notes = append(c.notes, note)
+	}
 }
 
-func (c *collection) file(f *os.File, path string, size int64) {
+// hasParent reports whether one of the folders above the path is among the
+// paths: one that stands there could not be looked into, or is no folder now.
+func hasParent(paths map[string]bool, p string) bool {
+	for p = path.Dir(p); p != "."; p = path.Dir(p) {
+		if paths[p] {
+			return true
+		}
+	}
+	return false
+}
+
+// same reports whether the file holds the text and nothing more. It leaves f at
+// its beginning.
+func same(f *os.File, text string) bool {
+	buf := buffers.Get().(*[32 << 10]byte)
+	defer buffers.Put(buf)
+	defer f.Seek(0, io.SeekStart)
+	for {
+		n, err := f.Read(buf[:])
+		if n > len(text) || string(buf[:n]) != text[:n] {
+			return false
+		}
+		text = text[n:]
+		if err != nil {
+			return errors.Is(err, io.EOF) && text == ""
+		}
+	}
+}
+
+// file keeps the file that lies at that path of the run's folder as name, unless
+// it is too much.
+func (c *collection) file(f *os.File, at, name string, size int64) {
 	switch {
+	case c.isTaken(name):
+		c.skip(at, "outputs/ has a file of that name")
+		return
 	case c.count <= 0:
-		c.skip(path, "there are too many files")
+		c.skip(at, "there are too many files")
 		return
 	case size > c.size:
-		c.skip(path, fmt.Sprintf("it has %d bytes, and %d are left of the limit", size, c.size))
+		c.skip(at, fmt.Sprintf("it has %d bytes, and %d are left of the limit", size, c.size))
 		return
 	}
 	data, err := io.ReadAll(io.LimitReader(f, c.size+1))
 	switch {
 	case err != nil:
-		c.skip(path, "it cannot be read")
+		c.skip(at, "it cannot be read")
 	case int64(len(data)) > c.size:
-		c.skip(path, "it grew over the limit while it was read")
+		c.skip(at, "it grew over the limit while it was read")
 	default:
 		c.size -= int64(len(data))
 		c.count--
-		c.files = append(c.files, bundle.File{Path: path, Data: data})
+		c.files = append(c.files, bundle.File{Path: name, Data: data})
+		c.taken[name] = aFile
+		for d := path.Dir(name); d != "." && c.taken[d] == 0; d = path.Dir(d) {
+			c.taken[d] = aFolder
+		}
 	}
+}
+
+// isTaken reports whether the name, or a folder above it, is that of a file, or
+// the name that of a folder.
+func (c *collection) isTaken(name string) bool {
+	if c.taken[name] != 0 {
+		return true
+	}
+	for d := path.Dir(name); d != "."; d = path.Dir(d) {
+		if c.taken[d] == aFile {
+			return true
+		}
+	}
+	return false
 }
 
 // beside names what was written next to outputs/, such as by the path
 // outputs/../x.
 func (c *collection) beside(folder *os.File) {
-	for _, name := range c.list(folder, "../") {
+	w := &walk{root: OutputsDir + "/..", skip: c.skip}
+	for _, name := range w.list(folder, "") {
 		if !slices.Contains([]string{SkillDir, InputsDir, OutputsDir, TmpDir, HomeDir}, name) {
-			c.skip("../"+name, "it lies outside outputs/")
+			w.skipped(name, "it lies outside outputs/")
 		}
 	}
 }

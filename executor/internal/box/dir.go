@@ -4,6 +4,7 @@ package box
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,8 +29,17 @@ func openDir(folder *os.File, name string) (*os.File, error) {
 
 // makeDir creates a folder that only the user of this process may enter.
 func makeDir(folder *os.File, name string) (*os.File, error) {
-	if err := unix.Mkdirat(int(folder.Fd()), name, 0o700); err != nil {
-		return nil, &os.PathError{Op: "mkdir", Path: name, Err: err}
+	if err := mkdir(folder, name); err != nil {
+		return nil, err
 	}
 	return openDir(folder, name)
 }
+
+func mkdir(folder *os.File, name string) error {
+	if err := unix.Mkdirat(int(folder.Fd()), name, 0o700); err != nil {
+		return &os.PathError{Op: "mkdir", Path: name, Err: err}
+	}
+	return nil
+}
+
+func modified(st unix.Stat_t) time.Time { return time.Unix(st.Mtim.Unix()) }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 	"golang.org/x/sys/unix"
@@ -29,9 +30,15 @@ const (
 type Run struct {
 	instance *Instance
 	folder   *os.File
+	skill    *os.File
+	inputs   *os.File
 	outputs  *os.File
 	name     string
 	dir      string
+
+	bundle bundle.Bundle // what was laid out in the skill's folder
+	given  bundle.Bundle // what was laid out below inputs/
+	laid   time.Time     // when, by the clock of the file system
 }
 
 // NewRun makes a folder with a name that nobody can guess. Whoever makes a Run
@@ -62,30 +69,36 @@ func (r *Run) Path(elem ...string) string {
 // folder, inputs/ and outputs/ are links to those beside it, unless the skill
 // has such names itself.
 func (r *Run) Lay(skill, inputs bundle.Bundle) error {
+	r.bundle, r.given = skill, inputs
 	for _, d := range []struct {
 		name  string
 		files bundle.Bundle
-	}{{SkillDir, skill}, {InputsDir, inputs}, {OutputsDir, bundle.Bundle{}}, {TmpDir, bundle.Bundle{}}, {HomeDir, bundle.Bundle{}}} {
+		keep  **os.File // where the folder stays open, because it is looked at when the script has ended
+	}{{SkillDir, skill, &r.skill}, {InputsDir, inputs, &r.inputs}, {OutputsDir, bundle.Bundle{}, &r.outputs}} {
 		f, err := makeDir(r.folder, d.name)
 		if err != nil {
 			return fmt.Errorf("box: the folder of a run: %w", err)
 		}
+		*d.keep = f
 		if err := writeTree(f, d.files); err != nil {
-			f.Close()
-			return fmt.Errorf("box: laying out %s: %w", d.name, err)
-		}
-		if d.name == SkillDir {
-			err = linkAll(f)
-		}
-		if d.name == OutputsDir {
-			r.outputs = f
-			continue
-		}
-		f.Close()
-		if err != nil {
 			return fmt.Errorf("box: laying out %s: %w", d.name, err)
 		}
 	}
+	if err := linkAll(r.skill); err != nil {
+		return fmt.Errorf("box: laying out %s: %w", SkillDir, err)
+	}
+	for _, name := range []string{TmpDir, HomeDir} {
+		if err := mkdir(r.folder, name); err != nil {
+			return fmt.Errorf("box: the folder of a run: %w", err)
+		}
+	}
+	// The folder has just changed, so its time is now, in the ticks in which the file
+	// system counts.
+	var st unix.Stat_t
+	if err := unix.Fstat(int(r.folder.Fd()), &st); err != nil {
+		return fmt.Errorf("box: the folder of a run: %w", err)
+	}
+	r.laid = modified(st)
 	return nil
 }
 
@@ -156,10 +169,11 @@ func writeFile(folder *os.File, name, text string) error {
 
 // Remove removes the folder and everything that is in it now.
 func (r *Run) Remove() error {
-	if r.outputs != nil {
-		r.outputs.Close()
+	for _, f := range []*os.File{r.skill, r.inputs, r.outputs, r.folder} {
+		if f != nil {
+			f.Close()
+		}
 	}
-	r.folder.Close()
 	if err := removeTree(r.instance.folder, r.name); err != nil {
 		return fmt.Errorf("box: removing %s: %w", r.dir, err)
 	}
