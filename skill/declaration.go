@@ -2,6 +2,7 @@ package skill
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -222,15 +223,16 @@ func (r *declReader) schema(n *strictyaml.Node) []byte {
 	}
 	b, err := n.JSON()
 	if e, ok := errors.AsType[*strictyaml.Error](err); ok {
-		r.bad("declaration-schema", e.Line, "", "%s", e.Text)
+		r.bad("declaration-schema", e.Line, "write it as JSON has it", "%s", e.Text)
 		return nil
 	}
 	if err := checker.Compile(b); err != nil {
-		line := n.Line
+		line, remedy := n.Line, "mend the schema"
 		if e, ok := errors.AsType[*schema.SchemaError](err); ok {
-			line = lineOf(n, e.Pointer)
+			line, remedy = lineOf(n, e.Pointer), cmp.Or(e.Remedy, remedy)
+			err = &schema.SchemaError{Pointer: e.Pointer, Text: e.Text}
 		}
-		r.bad("declaration-schema", line, "", "%v", err)
+		r.bad("declaration-schema", line, remedy, "%v", err)
 		return nil
 	}
 	return b

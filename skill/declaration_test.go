@@ -128,7 +128,7 @@ func TestDeclarationMistakes(t *testing.T) {
 			_, diags := readDeclaration([]byte(tt.in))
 			found := false
 			for _, d := range diags {
-				found = found || d.Severity == Error && d.Line == tt.line && strings.Contains(d.Text, tt.text)
+				found = found || d.Severity == Error && d.Line == tt.line && strings.Contains(d.String(), visible(tt.text))
 			}
 			if !found {
 				t.Fatalf("got %v, want line %d with %q", diags, tt.line, tt.text)
