@@ -30,7 +30,7 @@ func TestCodesAreFrozen(t *testing.T) {
 		name-folder name-form name-long name-missing name-scripts name-twice name-unusable
 		packages path problems-more
 		risk-encoded risk-environment risk-eval risk-invisible risk-mixed-scripts risk-more risk-network risk-subprocess
-		scan-stopped script-missing script-named script-undescribed
+		scan-stopped script-missing script-module script-named script-undescribed
 		shell-crlf skill-inside skill-unreadable special-file`)
 	made := regexp.MustCompile(`(?:say\((?:Error|Warning|Note), |bad\(|leave\(|problem\((?:Error|Warning|Note), |\{(?:Error|Warning|Note), |risk[A-Z][a-z]+ += )"([^"]*)"`)
 	files, err := filepath.Glob("*.go")

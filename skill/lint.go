@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
 )
 
 const (
@@ -174,6 +175,11 @@ func (l *linter) scripts() {
 				l.say(Warning, "shell-crlf", sc.Path, 1+strings.Count(text[:i], "\n"), "save it with LF alone; Tracon never changes a script", "its lines end in CR LF, which a shell takes for part of the commands")
 			}
 		}
+		if module := gate.ModuleOf(sc.Path); sc.Extension == "py" && module != "" && sc.Declaration.Module == "" {
+			if at := relativeImport(text); at > 0 {
+				l.say(Note, "script-module", sc.Path, at, "declare module: "+module+" in "+DeclarationName, "it imports from its own package, which Python finds only when it is started as a module")
+			}
+		}
 		if !sc.Declared {
 			continue
 		}
@@ -188,6 +194,22 @@ func (l *linter) scripts() {
 			l.say(Warning, "flag-unused", DeclarationName, line, "add the property to the schema, or take the flag out", "the schema of %s has no property %s, for which there is a flag", short(sc.Path), short(name))
 		}
 	}
+}
+
+// relativeImport returns the line in which a script that is made to be started
+// imports from its own package; zero where it does not.
+func relativeImport(text string) int {
+	if !strings.Contains(text, "__main__") {
+		return 0
+	}
+	line := 0
+	for text := range strings.Lines(text) {
+		line++
+		if strings.HasPrefix(text, "from .") {
+			return line
+		}
+	}
+	return 0
 }
 
 // unusedFlags returns the flags whose property a plain schema can never let

@@ -91,6 +91,9 @@ func TestLint(t *testing.T) {
 		{"CR LF elsewhere", with("scripts/b.py", "a\r\n"), nil},
 		{"a declared script that nothing runs", map[string]string{"a.txt": "", DeclarationName: "scripts:\n  a.txt: {description: d}\n"}, []string{"warning interpreter-unknown a.txt:0"}},
 		{"a script that nothing runs", with("scripts/b", "#!/usr/bin/awk -f\n"), []string{"warning interpreter-unknown scripts/b:1"}},
+		{"a script of a package", with("tool/cli.py", "import os\nfrom .lib import x\nif __name__ == '__main__': x()\n"), []string{"note script-module tool/cli.py:2"}},
+		{"a module of a package", with("tool/lib.py", "from .other import x\n"), nil},
+		{"a script that is started as a module", map[string]string{"tool/cli.py": "from .lib import x\nif __name__ == '__main__': x()\n", DeclarationName: "scripts:\n  tool/cli.py: {description: d, module: tool.cli}\n"}, nil},
 		{"packages", with("requirements.txt", "requests\n"), []string{"note packages requirements.txt:0"}},
 		{"another skill inside", with("sub/SKILL.md", ""), []string{"note skill-inside sub/SKILL.md:0"}},
 	}
