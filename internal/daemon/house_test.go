@@ -68,7 +68,7 @@ func open(t *testing.T, files map[string]string) (*daemon.House, string) {
 	return h, filepath.Join(dir, "skills")
 }
 
-func write(t *testing.T, path, text string) {
+func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -124,8 +124,11 @@ func TestOnlyPinnedBytesRun(t *testing.T) {
 			ran++
 		case denied && d.Gate == gate.PinGate:
 			refused++
+		case denied && (d.Gate == gate.NameGate || d.Gate == gate.ContentGate):
+			// A folder that is listed while a file in it is replaced may show neither
+			// the old one nor the new one: nothing runs, which is what matters.
 		default:
-			t.Errorf("out = %q, err = %v; want the granted bytes or a refusal by the pin", out.Stdout, err)
+			t.Errorf("out = %q, err = %v; want the granted bytes or a refusal", out.Stdout, err)
 		}
 	}
 	stop.Store(true)
