@@ -109,7 +109,7 @@ func (z *zipReader) choose() ([]*zipEntry, error) {
 		}
 		e.path, e.folder = strings.CutSuffix(e.path, "/")
 		if err := bundle.CheckPath(e.path); err != nil {
-			return nil, &ArchiveError{e.name, err.Error(), "rename it, or leave it out", bundle.ErrPath}
+			return nil, &ArchiveError{e.name, plainText(err), "rename it, or leave it out", bundle.ErrPath}
 		}
 		if seen[e.path] {
 			return nil, &ArchiveError{e.name, "it stands twice", repack, bundle.ErrPath}
@@ -153,6 +153,11 @@ func (z *zipReader) strip(kept []*zipEntry) {
 	}
 }
 
+// plainText is an error of package bundle without what all of them begin with.
+func plainText(err error) string {
+	return strings.TrimPrefix(err.Error(), bundle.ErrContent.Error()+": ")
+}
+
 // check holds the names and the sizes that the archive states against the limits.
 func (z *zipReader) check(kept []*zipEntry) error {
 	names := make([]bundle.File, len(kept))
@@ -180,7 +185,11 @@ func (z *zipReader) check(kept []*zipEntry) error {
 				kind = k
 			}
 		}
-		return &ArchiveError{"", err.Error(), "", kind}
+		remedy := "rename one of them, or leave it out"
+		if kind == bundle.ErrLimit {
+			remedy = "leave out what no script needs"
+		}
+		return &ArchiveError{"", plainText(err), remedy, kind}
 	}
 	switch found {
 	case markdown:
