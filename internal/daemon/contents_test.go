@@ -189,6 +189,9 @@ func TestStoredScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	importSkill(t, h, "t", b, true)
+	if origin, err := h.Contents.Find(t.Context(), "t", "s", "a.sh"); err != nil || origin != gate.StoredScript {
+		t.Errorf("its origin is %v, %v", origin, err)
+	}
 	grantTo(t, h, "t")
 	runner := start(t, h)
 	out, err := runner.Run(t.Context(), gate.Call{Tenant: "t", Skill: "s", Script: "a.sh", Arguments: json.RawMessage(`{"value": 1.0}`)})
