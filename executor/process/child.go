@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/tracon-go/tracon/executor/internal/box"
 )
@@ -13,17 +14,15 @@ import (
 // A child is the first process of a run.
 type child struct {
 	process  *os.Process
+	born     time.Time     // a moment before it was started
 	limitErr error         // why it could not be limited; it must be stopped then
-	ended    chan struct{} // closed: it has ended
-	release  chan struct{}
-	reaped   chan struct{}
-	state    *os.ProcessState
-	err      error
+	ended    chan struct{} // closed: it has ended, and was not reaped
 }
 
-// start starts the interpreter with the files, the cgroup and the folder of r. Its thread is kept until the process was reaped:
-// the kernel kills the process when the *thread* that started it ends, which is
-// how no script outlives a host that is killed.
+// start starts the interpreter with the files, the cgroup and the folder of r.
+// Its thread is kept until the process has ended: the kernel kills the process
+// when the *thread* that started it ends, which is how no script outlives a host
+// that is killed.
 func start(r *staged, env, argv []string) (*child, error) {
 	stdout, stderr := r.streams.Writers()
 	attr := &os.ProcAttr{
@@ -41,7 +40,7 @@ func start(r *staged, env, argv []string) (*child, error) {
 	defer undo()
 	dieWithHost(attr.Sys)
 	r.cgroup.Enter(attr.Sys)
-	c := &child{ended: make(chan struct{}), release: make(chan struct{}), reaped: make(chan struct{})}
+	c := &child{born: time.Now(), ended: make(chan struct{})}
 	ready := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -57,9 +56,6 @@ func start(r *staged, env, argv []string) (*child, error) {
 		}
 		awaitEnd(c.process.Pid)
 		close(c.ended)
-		<-c.release
-		c.state, c.err = c.process.Wait()
-		close(c.reaped)
 	}()
 	if err := <-ready; err != nil {
 		return nil, err
@@ -67,12 +63,12 @@ func start(r *staged, env, argv []string) (*child, error) {
 	return c, nil
 }
 
-// reap waits for the process and gives its number back. It is called once.
+// reap waits until the process has ended and gives its number back. It is called once.
 func (c *child) reap() (syscall.WaitStatus, error) {
-	close(c.release)
-	<-c.reaped
-	if c.err != nil {
-		return 0, c.err
+	<-c.ended
+	state, err := c.process.Wait()
+	if err != nil {
+		return 0, err
 	}
-	return c.state.Sys().(syscall.WaitStatus), nil
+	return state.Sys().(syscall.WaitStatus), nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,7 +41,7 @@ func sealFiles() error {
 // files, and 0 to 2 below: a program in either place would be overwritten before
 // it starts. So it is moved above 2, and the last of files above it.
 func aim(program *os.File, path string, files []*os.File) (name string, undo func(), err error) {
-	if _, err := os.Stat("/proc/self/fd"); err != nil {
+	if !hasProc() {
 		return path, func() {}, nil
 	}
 	p, err := above(program, 2)
@@ -56,6 +57,12 @@ func aim(program *os.File, path string, files []*os.File) (name string, undo fun
 	files[last] = f
 	return fmt.Sprintf("/proc/self/fd/%d", p.Fd()), func() { p.Close(); f.Close() }, nil
 }
+
+// hasProc reports whether /proc was mounted when a program was first started.
+var hasProc = sync.OnceValue(func() bool {
+	_, err := os.Stat("/proc/self/fd")
+	return err == nil
+})
 
 // above returns a second descriptor of the file, with a number above n.
 func above(f *os.File, n int) (*os.File, error) {

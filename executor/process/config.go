@@ -24,9 +24,10 @@ const Name = "process"
 type Config struct {
 	// Runtime is an absolute path: the folder below which runs are staged. It is
 	// made when it is not there, and must belong to the host's user and be private
-	// (mode 0700). Executors of several processes may share it. Empty: "tracon" in
-	// the user's runtime folder (XDG_RUNTIME_DIR), else "tracon-UID" in the
-	// system's temporary folder.
+	// (mode 0700). Executors of several processes may share it. In memory, a run of
+	// a small skill takes a fraction of the time. Empty: "tracon" in the user's
+	// runtime folder (XDG_RUNTIME_DIR), else "tracon-UID" in TMPDIR where that is
+	// set, else in /dev/shm where that is fit for it, else in /tmp.
 	Runtime string
 
 	// NoCgroup keeps runs out of cgroups of their own. Processes that leave their

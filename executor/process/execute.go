@@ -218,11 +218,9 @@ func stopped(n int) string {
 // there were. The first process may have ended but has not been reaped.
 func (r *staged) stopAll(c *child) (left int, err error) {
 	if r.cgroup == nil {
-		return box.Lineage{Main: c.process.Pid, Mark: r.Name(), Dir: r.Dir()}.Stop()
+		return box.Lineage{Main: c.process.Pid, Born: c.born, Mark: r.Name(), Dir: r.Dir()}.Stop()
 	}
-	pids, err := r.cgroup.Pids()
-	pids = slices.DeleteFunc(pids, func(pid int) bool { return pid == c.process.Pid })
-	return len(pids), errors.Join(err, r.cgroup.Kill())
+	return r.cgroup.Stop(c.process.Pid)
 }
 
 func ending(why reason, status syscall.WaitStatus, outOfMemory bool) executor.Ending {

@@ -1,12 +1,18 @@
 package box
 
 import (
+	"crypto/rand"
 	"io"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tracon-go/tracon/bundle"
+	"golang.org/x/sys/unix"
 )
 
 func TestFindCgroup(t *testing.T) {
@@ -64,5 +70,50 @@ func TestStdinIsSealed(t *testing.T) {
 	defer empty.Close()
 	if got, err := io.ReadAll(empty); err != nil || len(got) > 0 || empty.Name() != os.DevNull {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// B3: in a run that began a moment ago, the processes that are looked at by their
+// numbers are those that a look at all finds.
+func TestYoungLineage(t *testing.T) {
+	mark := "TRACON_TEST_MARK=" + rand.Text()
+	born := time.Now()
+	// The shell ends and is not reaped; one child is of its group, one is in a session
+	// of its own and was started by a process that is gone.
+	cmd := exec.Command("/bin/sh", "-c", `sleep 60 & (setsid sh -c 'echo; exec sleep 60' &)`)
+	cmd.Env, cmd.Dir = []string{"PATH=/usr/bin:/bin", mark}, "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := cmd.StdoutPipe()
+	must(t, err, cmd.Start())
+	defer cmd.Wait()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil))
+	all := Lineage{Main: cmd.Process.Pid, Mark: mark, Dir: "/none"}
+	since, err := readStat(cmd.Process.Pid)
+	must(t, err)
+	ok := all
+	ok.Born = born
+	young, told := ok.young(since.start)
+	if want := all.members(); told && !slices.Equal(young, want) || len(want) != 2 {
+		t.Errorf("got %v, and %v by a look at all", young, want)
+	}
+	if !told && time.Since(born) < youth {
+		t.Errorf("it was not told, %v after the start", time.Since(born))
+	}
+	for name, l := range map[string]Lineage{
+		"no main process": {Born: born, Mark: mark}, "an unknown start": all, "an old run": {Main: all.Main, Born: born.Add(-youth), Mark: mark},
+		"very many processes since": {Main: 1, Born: time.Now(), Mark: mark}, "a number that was given anew": {Main: 1 << 30, Born: time.Now(), Mark: mark},
+	} {
+		if last, err := lastPid(); name == "very many processes since" && (err != nil || last <= youngPids) {
+			continue // a system that has just started
+		}
+		if _, told := l.young(0); told {
+			t.Errorf("%s: it was told by numbers", name)
+		}
+	}
+	if n, err := ok.Stop(); n != 2 || err != nil {
+		t.Errorf("stopped %d, %v", n, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -186,6 +187,18 @@ func (g *Cgroup) Pids() ([]int, error) {
 	return pids, nil
 }
 
+// Stop stops every process in the cgroup but a main one that has ended, and
+// returns when they are gone. It returns how many there were. A cgroup in which
+// nothing lives needs no more than that look: where nothing lives, nothing forks.
+func (g *Cgroup) Stop(main int) (left int, err error) {
+	if lives, err := populated(g.dir); err == nil && !lives {
+		return 0, nil
+	}
+	pids, err := g.Pids()
+	pids = slices.DeleteFunc(pids, func(pid int) bool { return pid == main })
+	return len(pids), errors.Join(err, g.Kill())
+}
+
 // Kill stops every process in the cgroup, also those that are being forked, and
 // returns when they are gone.
 func (g *Cgroup) Kill() error { return killCgroup(g.dir) }
@@ -230,12 +243,19 @@ func killCgroup(dir string) error {
 		return err
 	}
 	return eventually(func() error {
-		text, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
-		if err == nil && counted(string(text), "populated") != 0 {
+		lives, err := populated(dir)
+		if lives {
 			err = fmt.Errorf("box: processes in %s do not end", dir)
 		}
 		return err
 	})
+}
+
+// populated reports whether a process lives in the cgroup. One that has ended
+// and was not reaped does not.
+func populated(dir string) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+	return err == nil && counted(string(text), "populated") != 0, err
 }
 
 func removeCgroup(dir string) error {

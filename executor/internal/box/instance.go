@@ -14,16 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultRuntime returns the folder below which executors stage when nobody
-// names another: "tracon" in the user's runtime folder, or "tracon-UID" in the
-// system's temporary folder.
-func DefaultRuntime() string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "tracon")
-	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("tracon-%d", os.Geteuid()))
-}
-
 // An Instance is the folder of one executor of one process, and a lock beside it
 // that is held as long as the process lives. It is safe for concurrent use.
 type Instance struct {

@@ -13,9 +13,10 @@ import (
 // A Lineage is what is known of a run's processes: those of its group. One that
 // left the group is not found.
 type Lineage struct {
-	Main int    // the run's first process, which leads its group; zero: none
-	Mark string // unused here
-	Dir  string // unused here
+	Main int       // the run's first process, which leads its group; zero: none
+	Born time.Time // unused here
+	Mark string    // unused here
+	Dir  string    // unused here
 }
 
 // Stop kills the group and returns when it is gone. It returns how many of its
@@ -69,6 +70,9 @@ func (g *Cgroup) Enter(*syscall.SysProcAttr) {}
 
 // Pids returns none.
 func (g *Cgroup) Pids() ([]int, error) { return nil, nil }
+
+// Stop does nothing.
+func (g *Cgroup) Stop(int) (int, error) { return 0, nil }
 
 // Kill does nothing.
 func (g *Cgroup) Kill() error { return nil }

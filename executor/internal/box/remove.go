@@ -20,7 +20,7 @@ const maxDepth = 64
 // follows no link, and makes folders of mode 000 accessible first, through their
 // descriptors.
 func removeTree(folder *os.File, name string) error {
-	if isDir, err := unlinkFile(folder, name); err != nil || !isDir {
+	if gone, err := removePlain(folder, name); gone || err != nil {
 		return err
 	}
 	base, err := openForRemoval(folder, name)
@@ -40,20 +40,27 @@ func removeTree(folder *os.File, name string) error {
 	return rmdir(folder, name)
 }
 
-// unlinkFile removes the entry, unless it is a folder.
-func unlinkFile(folder *os.File, name string) (isDir bool, err error) {
-	var st unix.Stat_t
-	err = unix.Fstatat(int(folder.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+// removePlain removes the entry, unless it is a folder with something in it. It
+// asks the kernel to do so instead of asking it first what the entry is: most
+// entries are files, and most folders of a run are empty.
+func removePlain(folder *os.File, name string) (gone bool, err error) {
+	err = unix.Unlinkat(int(folder.Fd()), name, 0)
+	if err == nil || errors.Is(err, unix.ENOENT) {
 		return true, nil
 	}
-	if err == nil {
-		err = unix.Unlinkat(int(folder.Fd()), name, 0)
+	// Linux says EISDIR of a folder; EPERM is what POSIX says of one, and Linux of a
+	// file that cannot be removed.
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
+		switch rerr := unix.Unlinkat(int(folder.Fd()), name, unix.AT_REMOVEDIR); {
+		case rerr == nil || errors.Is(rerr, unix.ENOENT):
+			return true, nil
+		case errors.Is(rerr, unix.ENOTEMPTY) || errors.Is(rerr, unix.EEXIST):
+			return false, nil
+		case !errors.Is(rerr, unix.ENOTDIR):
+			err = rerr
+		}
 	}
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return false, &os.PathError{Op: "unlink", Path: name, Err: err}
-	}
-	return false, nil
+	return false, &os.PathError{Op: "unlink", Path: name, Err: err}
 }
 
 func rmdir(folder *os.File, name string) error {
@@ -88,7 +95,7 @@ func empty(base, folder *os.File, depth int) (moved bool, err error) {
 }
 
 func removeEntry(base, folder *os.File, name string, depth int) (moved bool, err error) {
-	if isDir, err := unlinkFile(folder, name); err != nil || !isDir {
+	if gone, err := removePlain(folder, name); gone || err != nil {
 		return false, err
 	}
 	sub, err := openForRemoval(folder, name)
