@@ -61,17 +61,50 @@ func Lint(s Skill) []Diagnostic {
 }
 
 // LintFolder reads the folder and lints it. When SKILL.md cannot be used, what is
-// wrong with it is the answer and no error. Its errors are those of [Read] for a
-// folder that cannot be read or is over a limit.
+// wrong with it is the answer and no error, together with what can be said without
+// it. Its errors are those of [Read] for a folder that cannot be read or is over a
+// limit.
 func LintFolder(folder string, limits bundle.Limits) ([]Diagnostic, error) {
-	s, err := Read(folder, limits)
-	if broken, ok := errors.AsType[*BrokenError](err); ok {
-		return broken.Diagnostics, nil
-	}
+	d, err := openDir(folder)
 	if err != nil {
+		return nil, unopened(folder, err)
+	}
+	defer d.close()
+	w := newWalker(folder, limits, true)
+	if err := w.walk(d, "", 1); err != nil {
 		return nil, err
 	}
-	return Lint(s), nil
+	return lintFiles(folder, w.files, w.diags, limits)
+}
+
+// LintFiles is [LintFolder] for files in memory; see [FromFiles].
+func LintFiles(files []bundle.File, limits bundle.Limits) ([]Diagnostic, error) {
+	return lintFiles("", unignored(files), nil, limits)
+}
+
+func lintFiles(folder string, files []bundle.File, said []Diagnostic, limits bundle.Limits) ([]Diagnostic, error) {
+	s, err := build(folder, files, said, limits)
+	broken, ok := errors.AsType[*BrokenError](err)
+	if !ok {
+		if err != nil {
+			return nil, err
+		}
+		return Lint(s), nil
+	}
+	decl, _ := contentOf(files, DeclarationName)
+	b, err := bundle.New(files, decl, limits)
+	if err != nil {
+		return nil, about(folder, err)
+	}
+	_, more := scripts(b)
+	diags := slices.Concat(broken.Diagnostics, more, signs(b))
+	for _, d := range said {
+		if d.Path != markdown { // of that, the error speaks
+			diags = append(diags, d)
+		}
+	}
+	sortDiagnostics(diags)
+	return diags, nil
 }
 
 type linter struct {

@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -110,6 +111,49 @@ func TestLint(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// When SKILL.md is broken, what can be said without it is said all the same, of a
+// folder and of files in memory.
+func TestLintOfBroken(t *testing.T) {
+	files := map[string]string{markdown: "---\nname: good\n---\n", "a.py": "import socket\n", DeclarationName: "scripts:\n  b.py: {}\n", ".git/x": ""}
+	folder := write(t, "good", files)
+	must(t, os.Symlink("a.py", filepath.Join(folder, "l.py")))
+	want := []string{"description-missing", "script-missing", "link", "risk-network"}
+	codes := func(diags []Diagnostic) (all []string) {
+		for _, d := range diags {
+			all = append(all, d.Code)
+		}
+		return all
+	}
+	diags, err := LintFolder(folder, bundle.Limits{})
+	if got := codes(diags); err != nil || !slices.Equal(got, want) {
+		t.Errorf("folder: got %q, want %q, error %v", got, want, err)
+	}
+	var list []bundle.File
+	for p, text := range files {
+		list = append(list, bundle.File{Path: p, Data: []byte(text)})
+	}
+	diags, err = LintFiles(list, bundle.Limits{})
+	if got := codes(diags); err != nil || !slices.Equal(got, slices.Delete(slices.Clone(want), 2, 3)) {
+		t.Errorf("files: got %q, error %v", got, err)
+	}
+	diags, err = LintFiles(nil, bundle.Limits{})
+	if got := codes(diags); err != nil || !slices.Equal(got, []string{"markdown-missing"}) {
+		t.Errorf("nothing: got %q, error %v", got, err)
+	}
+	must(t, os.Remove(filepath.Join(folder, markdown)))
+	must(t, os.Symlink("a.py", filepath.Join(folder, markdown)))
+	diags, err = LintFolder(folder, bundle.Limits{})
+	if got := codes(diags); err != nil || !slices.Equal(got, append([]string{"link"}, want[1:]...)) {
+		t.Errorf("a link: got %q, error %v", got, err)
+	}
+	if _, err := LintFolder(filepath.Join(folder, "nowhere"), bundle.Limits{}); err == nil {
+		t.Error("nowhere: no error")
+	}
+	if _, err := LintFolder(folder, bundle.Limits{Files: 1}); !errors.Is(err, bundle.ErrLimit) {
+		t.Errorf("over a limit: error %v", err)
 	}
 }
 

@@ -27,10 +27,14 @@ import (
 func Read(folder string, limits bundle.Limits) (Skill, error) {
 	d, err := openDir(folder)
 	if err != nil {
-		return Skill{}, fmt.Errorf("skill %s: it cannot be opened: %w", visible(folder), errPart(err))
+		return Skill{}, unopened(folder, err)
 	}
 	defer d.close()
 	return readDir(d, folder, limits)
+}
+
+func unopened(folder string, err error) error {
+	return fmt.Errorf("skill %s: it cannot be opened: %w", visible(folder), errPart(err))
 }
 
 // nameOf is what the folder is called; nothing for one that is named as "." or "/".
@@ -59,8 +63,11 @@ func readDir(d dir, folder string, limits bundle.Limits) (Skill, error) {
 // left out, as a folder leaves it out. The Folder is empty, so nothing is said
 // of its name. The files are copied.
 func FromFiles(files []bundle.File, limits bundle.Limits) (Skill, error) {
-	files = slices.DeleteFunc(slices.Clone(files), func(f bundle.File) bool { return ignored(f.Path) })
-	return build("", files, nil, limits)
+	return build("", unignored(files), nil, limits)
+}
+
+func unignored(files []bundle.File) []bundle.File {
+	return slices.DeleteFunc(slices.Clone(files), func(f bundle.File) bool { return ignored(f.Path) })
 }
 
 func ignored(p string) bool {
