@@ -42,7 +42,9 @@ func (r *Run) Collect(h Harvest) ([]bundle.File, []string) {
 	c := &collection{size: h.Bytes, count: h.Files, taken: map[string]taken{}}
 	c.outputs(r, h.Patterns)
 	c.inputs(r)
-	c.beside(r.folder)
+	if r.folder != nil { // in a folder that was adopted, nothing lies beside outputs/ but the skill's own files
+		c.beside(r.folder)
+	}
 	if c.unnamed > 0 {
 		c.notes = append(c.notes, fmt.Sprintf("%d more entries were not collected", c.unnamed))
 	}

@@ -39,6 +39,7 @@ type Run struct {
 	bundle bundle.Bundle // what was laid out in the skill's folder
 	given  bundle.Bundle // what was laid out below inputs/
 	laid   time.Time     // when, by the clock of the file system
+	reach  string        // how a script reaches outputs/ from the skill's folder, where that is no link
 }
 
 // NewRun makes a folder with a name that nobody can guess. Whoever makes a Run

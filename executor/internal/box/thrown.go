@@ -3,6 +3,7 @@
 package box
 
 import (
+	"cmp"
 	"os"
 	"path"
 
@@ -25,7 +26,7 @@ func (r *Run) thrown() string {
 	if err := unix.Fstat(int(r.skill.Fd()), &st); err != nil {
 		return ""
 	}
-	t := &thrown{run: r, dev: uint64(st.Dev), left: maxEntries, outputs: "../" + OutputsDir + "/"}
+	t := &thrown{run: r, dev: uint64(st.Dev), left: maxEntries, outputs: cmp.Or(r.reach, "../"+OutputsDir+"/")}
 	t.folder(r.skill, "", 0)
 	return notes.Thrown(t.list, t.outputs)
 }
