@@ -53,4 +53,8 @@ type Result struct {
 	Truncated bool          // a stream was cut
 	Outputs   []bundle.File // files below outputs/ that req.OutputPatterns() want; input files that are new or changed, below inputs/
 	Notes     []string      // what the user should know, a line each, such as a process that had to be stopped; no host paths
+
+	// PostureDigest is that of what the executor saw of the walls around this very
+	// script before it started. Zero: it did not look.
+	PostureDigest bundle.Digest
 }
