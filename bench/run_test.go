@@ -141,7 +141,7 @@ func BenchmarkTrue(b *testing.B) {
 				{"sqlite", openSQLite},
 			} {
 				b.Run(kept.name, func(b *testing.B) {
-					e, err := process.New(process.Config{Runtime: filepath.Join(b.TempDir(), "run")})
+					e, err := process.New(process.Config{}) // staged where a host stages by default
 					if err != nil {
 						b.Fatal(err)
 					}
