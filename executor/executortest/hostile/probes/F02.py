@@ -1,0 +1,13 @@
+import socket
+tell('database', lambda: read(P['database']))
+tell('signing key', lambda: read(P['key']))
+def door():
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(3)
+    s.connect(P['socket'])
+    return s.recv(100)
+tell('socket', door)
+def copy():
+    import sqlite3
+    return sqlite3.connect('file:%s?mode=ro' % P['database'], uri=True).execute('select 1').fetchone()
+tell('opened', lambda: os.close(os.open(P['database'], os.O_RDONLY)))

@@ -1,0 +1,20 @@
+home = os.environ['HOME']
+for d in ('outputs', TMP, home, '.'):
+    os.makedirs(d + '/farm')
+    for i in range(20):
+        os.symlink(P['folder'], d + '/farm/folder%d' % i)
+        os.symlink(P['open'], d + '/farm/file%d' % i)
+    os.symlink('/', d + '/farm/root')
+say('laid', 'ok')
+# Until it is stopped, one process swaps a folder and a link.
+if os.fork() == 0:
+    os.mkdir('outputs/d')
+    write('outputs/d/inside', 'x')
+    os.symlink(P['folder'], 'outputs/e')
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        os.rename('outputs/d', 'outputs/t')
+        os.rename('outputs/e', 'outputs/d')
+        os.rename('outputs/t', 'outputs/e')
+    os._exit(0)
+time.sleep(0.05)

@@ -1,0 +1,5 @@
+write('one', 'x')
+write('outputs/two', 'x')
+os.link('outputs/two', 'outputs/three')
+tell('link to the host', lambda: os.link(P['file'], 'outputs/linked'))
+say('laid', 'ok')
