@@ -113,8 +113,9 @@ func gist(e audit.Entry) string {
 
 func (a *app) auditVerifyCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "verify",
-		Short: "Compute the whole log again and compare",
+		Use:     "verify",
+		Example: `  tracon audit verify --json`,
+		Short:   "Compute the whole log again and compare",
 		Long: `Computes the log again from its leaves: that each has the hash that is kept for
 it, stands at its place, follows its tenant's entry before it, and that all have
 the root that is kept. Exits 1 and names the first bad entry when it does not

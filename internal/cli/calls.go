@@ -18,9 +18,10 @@ func (a *app) callsCmd() *cobra.Command {
 func (a *app) callsListCmd() *cobra.Command {
 	var f toolcall.Filter
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the newest calls",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Example: `  tracon calls list --skill unit-converter --limit 20`,
+		Short:   "List the newest calls",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				calls, err := h.Store.Calls(ctx, a.tenant, f)
@@ -63,9 +64,10 @@ func round(d time.Duration) string {
 
 func (a *app) callsShowCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show CALL",
-		Short: "Show the record of one call and its entries in the log",
-		Args:  exactly("CALL"),
+		Use:     "show CALL",
+		Example: `  tracon calls show 01a2291f-c8e1-7a16-af1b-81823579f6fb`,
+		Short:   "Show the record of one call and its entries in the log",
+		Args:    exactly("CALL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				c, err := h.Store.Call(ctx, a.tenant, args[0])

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/audit"
@@ -216,4 +219,22 @@ func TestReadInputs(t *testing.T) {
 	if _, err := readInputs([]string{filepath.Join(dir, "d")}, 100); err == nil || !strings.Contains(err.Error(), "link") {
 		t.Errorf("a link: %v", err)
 	}
+}
+
+// Every verb says what it does and shows how.
+func TestEveryVerbHasHelp(t *testing.T) {
+	a := &app{out: io.Discard, err: io.Discard, getenv: func(string) string { return "" }}
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.Short == "" {
+			t.Errorf("%s has no short help", cmd.CommandPath())
+		}
+		if !cmd.HasSubCommands() && !strings.Contains(cmd.Example, "tracon") {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for _, c := range cmd.Commands() {
+			walk(c)
+		}
+	}
+	walk(a.root())
 }

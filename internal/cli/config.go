@@ -10,7 +10,9 @@ import (
 
 func (a *app) configCmd() *cobra.Command {
 	return group("config", "Show what this installation is told", &cobra.Command{
-		Use:   "print",
+		Use: "print",
+		Example: `  tracon config print
+  TRACON_SLOTS=4 tracon --config /etc/tracon.yaml config print --json`,
 		Short: "Print every setting with its value and where it came from",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -38,9 +40,10 @@ func (a *app) configCmd() *cobra.Command {
 
 func (a *app) versionCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Example: `  tracon version --json`,
+		Short:   "Print the version",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := struct {
 				Version  string `json:"version"`

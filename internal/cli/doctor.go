@@ -26,7 +26,9 @@ type finding struct {
 
 func (a *app) doctorCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "doctor",
+		Use: "doctor",
+		Example: `  tracon doctor
+  tracon doctor --json`,
 		Short: "Look at this installation: data, log, switches, interpreters, walls",
 		Long: `Looks at what a run needs, and says what is missing and how to get it. Exits 0 when
 scripts can run, else 1. A wall that the executor does not claim is told, and is

@@ -231,6 +231,7 @@ func (a *app) grantDiffCmd() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:               "diff SKILL [SCRIPT]",
+		Example:           `  tracon grant diff unit-converter scripts/convert.py`,
 		Short:             "Show what has changed since the grant",
 		Long:              `Shows the difference from what was granted to what is there now. Exits 0 when nothing has changed, else 1.`,
 		Args:              refArgs(&all),
@@ -381,9 +382,10 @@ func until(t time.Time) string {
 func (a *app) grantListCmd() *cobra.Command {
 	var f grant.Filter
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the tenant's grants, the newest first",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Example: `  tracon grant list --skill unit-converter --json`,
+		Short:   "List the tenant's grants, the newest first",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				grants, err := h.Admin.Grants(ctx, a.tenant, f)
@@ -410,6 +412,7 @@ func (a *app) grantRevokeCmd() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:               "revoke GRANT",
+		Example:           `  tracon grant revoke 01a22916-5047-754c-a012-41f2e246c41c --reason "no longer needed"`,
 		Short:             "Take a grant back",
 		Long:              `Takes a grant back. A call that waits for a slot is refused too; a script that runs goes on.`,
 		Args:              exactly("GRANT"),

@@ -24,7 +24,9 @@ func (a *app) policyCmd() *cobra.Command {
 func (a *app) policyShowCmd() *cobra.Command {
 	var host bool
 	cmd := &cobra.Command{
-		Use:   "show",
+		Use: "show",
+		Example: `  tracon policy show --tenant acme
+  tracon policy show --host`,
 		Short: "Show the tenant's policy, or the host's settings",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

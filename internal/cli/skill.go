@@ -23,7 +23,9 @@ func (a *app) skillCmd() *cobra.Command {
 
 func (a *app) skillListCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list [FOLDER...]",
+		Use: "list [FOLDER...]",
+		Example: `  tracon skill list
+  tracon skill list ./skills --json`,
 		Short: "List the imported skills and those in the configured folders, or in these",
 		Long: `Lists the tenant's imported skills and those in the folders of the setting "skills",
 or the skills in the folders that are named, and what is amiss with them. One bad folder never hides another.`,
@@ -121,6 +123,7 @@ type scriptJSON struct {
 func (a *app) skillShowCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:               "show SKILL",
+		Example:           `  tracon skill show ./unit-converter`,
 		Short:             "Show a skill's scripts, files and digest, and what is amiss",
 		Args:              exactly("SKILL"),
 		ValidArgsFunction: a.completeSkill,

@@ -129,9 +129,10 @@ func dotted(folder string) string {
 
 func (a *app) skillSchemaCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of tracon.yaml",
-		Args:  cobra.NoArgs,
+		Use:     "schema",
+		Example: `  tracon skill schema > tracon.schema.json`,
+		Short:   "Print the JSON Schema of tracon.yaml",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.out.Write(skill.DeclarationSchema())
 			return err

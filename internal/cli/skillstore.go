@@ -215,9 +215,10 @@ func writeZip(path string, b bundle.Bundle) (err error) {
 
 func (a *app) skillHistoryCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "history SKILL",
-		Short: "List the versions of an imported skill, the newest first",
-		Args:  exactly("SKILL"),
+		Use:     "history SKILL",
+		Example: `  tracon skill history sales-report`,
+		Short:   "List the versions of an imported skill, the newest first",
+		Args:    exactly("SKILL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				versions, err := h.Admin.Versions(ctx, a.tenant, args[0], 0)
@@ -297,8 +298,9 @@ the one before. Exits 0 when they are the same, else 1.`,
 func (a *app) skillDeleteCmd() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use:   "delete SKILL",
-		Short: "Take an imported skill away; its history stays",
+		Use:     "delete SKILL",
+		Example: `  tracon skill delete sales-report --reason "replaced by the new one"`,
+		Short:   "Take an imported skill away; its history stays",
 		Long: `Takes the tenant's imported skill away. Its history stays, and so do the contents that
 a grant or a run names. Imported again with the same bytes, what was granted runs again.`,
 		Args: exactly("SKILL"),
