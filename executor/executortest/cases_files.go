@@ -132,9 +132,10 @@ var fileCases = []testCase{
 		if got, want := outputs(res.Outputs), map[string]string{"a/b.csv": "1,2\n", "ü.txt": "x"}; !maps.Equal(got, want) {
 			k.bad("got %q, want %q", got, want)
 		}
-		for _, name := range []string{"link", "folder-link", "fifo", "sparse", "../beside", "one", "two"} {
+		for _, name := range []string{"link", "folder-link", "fifo", "sparse", "one", "two"} {
 			k.tells(res, "outputs/"+name+" ")
 		}
+		k.tells(res, "beside") // where that lies is the executor's affair
 	}},
 	{"number of outputs", "R19, B5: at most the policy's number of output files comes back, and the others are named", Many, lacksFiles, func(k *trial) {
 		o := k.program(Many)

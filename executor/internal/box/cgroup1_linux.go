@@ -60,9 +60,7 @@ func (c *Controllers) Close() error {
 	return errors.Join(errs...)
 }
 
-// SweepControllers stops what is left in the cgroups of a dead instance and
-// removes them.
-func SweepControllers(instance string) error {
+func sweepControllers(instance string) error {
 	var errs []error
 	for _, name := range []string{MemoryController, PidsController, CPUController} {
 		own, err := ownController(name)
@@ -246,4 +244,16 @@ func findController(name, cgroup, mountinfo string) (string, error) {
 		return filepath.Join(unescapeMount(f[4]), below), nil
 	}
 	return "", errors.New("no cgroup of version 1 of that controller is mounted that holds our own")
+}
+
+// Count returns in how many cgroups each run is.
+func (c *Controllers) Count() int {
+	if c == nil {
+		return 0
+	}
+	seen := map[string]bool{}
+	for _, dir := range c.dirs {
+		seen[dir] = true
+	}
+	return len(seen)
 }

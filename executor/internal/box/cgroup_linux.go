@@ -107,9 +107,13 @@ func (c *Cgroups) Close() error {
 	return removeCgroup(c.dir)
 }
 
-// SweepCgroup stops what is left in the cgroup of a dead instance and removes
-// it, where it lies below our own cgroup.
+// SweepCgroup stops what is left in the cgroups of a dead instance, of whatever
+// version, and removes them, where they lie below our own.
 func SweepCgroup(instance string) error {
+	return errors.Join(sweepUnified(instance), sweepControllers(instance))
+}
+
+func sweepUnified(instance string) error {
 	own, err := ownCgroup()
 	if err != nil {
 		return nil

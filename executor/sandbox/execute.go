@@ -1,0 +1,356 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/internal/box"
+	"github.com/tracon-go/tracon/executor/internal/notes"
+	"github.com/tracon-go/tracon/executor/interpreter"
+	"github.com/tracon-go/tracon/gate"
+	"golang.org/x/sys/unix"
+)
+
+// drainTime is how long the pipes are read after the last process is gone. What
+// is in them by then is read in far less.
+const drainTime = 500 * time.Millisecond
+
+// leastSpace is what a script must be able to write: 1 MiB.
+const leastSpace = 1 << 20
+
+// Execute runs the script of req. See [executor.Executor].
+//
+// # Errors
+//
+// executor.ErrInvalidRequest; one that wraps executor.ErrUnavailable when the
+// script was not started: no path of an interpreter, one that is not the file that
+// was probed or lies where a script cannot see it, files that need more memory
+// than the policy allows, a *StepError; the cause of ctx when it was done. Any
+// other error is a failed run.
+func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.Result, error) {
+	if !req.Valid() {
+		return executor.Result{}, executor.ErrInvalidRequest
+	}
+	if err := e.enter(); err != nil {
+		return executor.Result{}, err
+	}
+	defer e.runs.Done()
+	if ctx.Err() != nil {
+		return executor.Result{}, context.Cause(ctx)
+	}
+	j := job{
+		extension: req.Extension(), interpreter: req.Interpreter(), skill: req.Bundle(), inputs: req.Inputs(),
+		stdin: req.Stdin(), env: req.Environment(), timeout: req.Timeout(), output: req.MaxOutputBytes(), live: req.Live(),
+		limits: box.Limits{Memory: req.Memory(), Processes: req.Processes(), Processors: e.config.Processors},
+	}
+	j.harvest.Bytes, j.harvest.Files = req.MaxOutputs()
+	j.harvest.Patterns = req.OutputPatterns()
+	j.argv = command(req)
+	res, err := e.run(ctx, j)
+	if err != nil {
+		return executor.Result{}, err
+	}
+	if code, ok := res.Ending.ExitCode(); ok && code != 0 {
+		res.Notes = append(res.Notes, notes.Explain(failure(req, res.Stderr))...)
+	}
+	return res, nil
+}
+
+// command returns the interpreter with its options, the script, and its words.
+func command(req executor.Request) []string {
+	argv := interpreter.Command(req.Extension(), req.Interpreter().Path)
+	if m := req.Module(); m != "" {
+		argv = append(argv, "-m", m)
+	} else {
+		argv = append(argv, skillDir+"/"+req.Script()) // absolute, so that none can be taken for an option
+	}
+	return append(argv, req.Words()...)
+}
+
+func failure(req executor.Request, stderr []byte) notes.Failure {
+	f := notes.Failure{
+		Bundle: req.Bundle(), Script: req.Script(), Module: req.Module(), Extension: req.Extension(),
+		Runtime: "this host's " + req.Extension(),
+	}
+	if len(stderr) < req.MaxOutputBytes() { // otherwise its end was cut
+		f.Stderr = stderr
+	}
+	return f
+}
+
+// environment is built from empty: the fixed set and what the policy adds.
+func environment(more map[string]string) []string {
+	env := []string{"PATH=" + interpreter.SearchPath, "HOME=" + homeDir, "TMPDIR=" + tmpDir, "LANG=C.UTF-8", "TZ=UTC"}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		env = append(env, name+"="+more[name])
+	}
+	return env
+}
+
+// A job is what one box is made for: a script, or a probe.
+type job struct {
+	extension     string
+	interpreter   gate.Interpreter
+	argv          []string
+	skill, inputs bundle.Bundle
+	stdin         []byte
+	env           map[string]string
+	timeout       time.Duration
+	output        int
+	live          *gate.Live
+	limits        box.Limits
+	harvest       box.Harvest
+}
+
+// A staged job has its box's program written and its files open.
+type staged struct {
+	name    string
+	id      int
+	group   group
+	program *os.File // the interpreter
+	stdin   *os.File
+	streams *box.Streams
+	flooded chan struct{}
+	order   order
+	expect  *expectation
+	folders box.Folders
+	laid    time.Time
+}
+
+func (e *Executor) stage(j job) (r *staged, err error) {
+	r = &staged{id: -1, flooded: make(chan struct{}, 2)}
+	defer func() {
+		if err != nil {
+			e.clean(r)
+		}
+	}()
+	if r.program, err = e.interpreters.Open(j.interpreter); err != nil {
+		return r, err
+	}
+	space, err := e.space(j)
+	if err != nil {
+		return r, err
+	}
+	if r.stdin, err = input(j.stdin); err != nil {
+		return r, err
+	}
+	if r.streams, err = box.NewStreams(j.output, j.live, func() { r.flooded <- struct{}{} }); err != nil {
+		return r, err
+	}
+	if r.id, err = e.ids.take(); err != nil {
+		return r, err
+	}
+	if err = r.own(); err != nil {
+		return r, err
+	}
+	r.name = newName()
+	held := j.limits
+	held.Processes += overhead
+	if r.group, err = e.limits.newRun(r.name, held); err != nil {
+		return r, err
+	}
+	r.order = order{
+		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: len(r.group.v1.Enters()),
+		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space,
+		rlimits: e.setup.within(e.limits.rlimits(interpreter.KindOf(j.extension, j.interpreter.Path), held, j.timeout)),
+	}
+	r.expect = e.setup.expect(r, "/"+filepath.Join("tracon-"+e.instance.Name(), r.name), e.limits.count())
+	return r, nil
+}
+
+// own gives the pipes to the run's identity: a script may open /dev/stdout.
+func (r *staged) own() error {
+	if r.id < 0 {
+		return nil
+	}
+	stdout, stderr := r.streams.Writers()
+	return errors.Join(stdout.Chown(r.id, r.id), stderr.Chown(r.id, r.id))
+}
+
+// space returns how much the script may write. All files of a run lie in memory,
+// and count as its memory: with less than that, a write fails; with more, the
+// script would be killed for a large file.
+func (e *Executor) space(j job) (int64, error) {
+	skill, _ := blocks(j.skill)
+	inputs, _ := blocks(j.inputs)
+	space := min(max(e.config.Space, 2*j.harvest.Bytes), (j.limits.Memory-skill-inputs)/2)
+	if space < leastSpace {
+		return 0, fmt.Errorf("the run's files need %d bytes of memory, and the policy allows %d in all; raise its limit of memory", skill+inputs, j.limits.Memory)
+	}
+	return space, nil
+}
+
+// clean removes everything of a run. What cannot be removed is the operator's to
+// know, and changes nothing about how the script ended.
+func (e *Executor) clean(r *staged) {
+	r.folders.Close()
+	for _, f := range []*os.File{r.program, r.stdin} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if r.streams != nil {
+		r.streams.Close()
+	}
+	if err := r.group.remove(); err != nil {
+		e.log.Error("what a run left was not removed", "err", err)
+	}
+	e.ids.give(r.id)
+}
+
+// Why a run is over.
+type reason int
+
+const (
+	ended     reason = iota // the box's processes have ended
+	expired                 // the timeout has passed
+	flooded                 // too much output
+	cancelled               // ctx is done
+)
+
+func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
+	r, err := e.stage(j)
+	if err != nil {
+		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
+	}
+	defer e.clean(r)
+	stdout, stderr := r.streams.Writers()
+	c, err := e.start(e.setup.prepare(r.order), [3]*os.File{r.stdin, stdout, stderr}, r.group)
+	if err != nil {
+		return executor.Result{}, fmt.Errorf("%w: starting a box: %w", executor.ErrUnavailable, err)
+	}
+	r.streams.Start()
+	seen, err := e.admit(ctx, c, r)
+	if err != nil {
+		c.kill()
+		err = errors.Join(err, c.reap())
+		r.streams.Finish(drainTime)
+		if ctx.Err() != nil {
+			return executor.Result{}, context.Cause(ctx)
+		}
+		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
+	}
+	why := e.await(ctx, c, r, j.timeout)
+	c.kill()
+	reapErr := c.reap()
+	<-c.over
+	out := executor.Result{PostureDigest: e.record(seen)}
+	out.Stdout, out.Stderr, out.Truncated = r.streams.Finish(drainTime)
+	if reapErr != nil {
+		e.log.Error("the processes of a run could not be waited for", "err", reapErr)
+	}
+	if why == cancelled {
+		if ctx.Err() != nil {
+			return executor.Result{}, context.Cause(ctx)
+		}
+		return executor.Result{}, errClosing
+	}
+	if out.Ending, err = ending(why, c, r.group.outOfMemory()); err != nil {
+		return executor.Result{}, err
+	}
+	if left := int(c.end.number); why == ended && c.end.tag == 'D' && left > 0 {
+		out.Notes = append(out.Notes, stopped(left))
+	}
+	files, told := box.Adopt(r.folders, j.skill, j.inputs, r.laid, reach(j.skill)).Collect(j.harvest)
+	out.Outputs, out.Notes = files, append(out.Notes, told...)
+	return out, nil
+}
+
+// admit lets the script start when the box around it is as it must be.
+func (e *Executor) admit(ctx context.Context, c *child, r *staged) (*posture, error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, err
+	}
+	seen, err := e.setup.inspect(r.expect, c.main)
+	if err != nil {
+		return nil, err
+	}
+	// No script runs yet, so these paths lead where the box's program made them.
+	for _, f := range []struct {
+		to  **os.File
+		dir string
+	}{{&r.folders.Skill, skillDir}, {&r.folders.Inputs, inputsDir}, {&r.folders.Outputs, outputsDir}} {
+		if *f.to, err = os.OpenFile(fmt.Sprintf("/proc/%d/root%s", c.main, f.dir), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0); err != nil {
+			return nil, err
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(fmt.Sprintf("/proc/%d/root%s", c.main, shmDir), &st); err != nil {
+		return nil, err
+	}
+	r.laid = time.Unix(st.Mtim.Unix())
+	return seen, c.release()
+}
+
+func (e *Executor) await(ctx context.Context, c *child, r *staged, timeout time.Duration) reason {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	why := ended
+	select {
+	case <-c.over:
+	case <-timer.C:
+		why = expired
+	case <-r.flooded:
+		why = flooded
+	case <-ctx.Done():
+		why = cancelled
+	case <-e.closing.Done():
+		why = cancelled
+	}
+	if why != ended && (ctx.Err() != nil || e.closing.Err() != nil) {
+		why = cancelled // also when the timeout passed at the same moment (R24)
+	}
+	return why
+}
+
+func ending(why reason, c *child, outOfMemory bool) (executor.Ending, error) {
+	switch {
+	case why == expired:
+		return executor.Expired(), nil
+	case why == flooded:
+		return executor.OutputFlood(), nil
+	case c.end.tag == 'F':
+		s := c.program.at(c.end.number)
+		return executor.Ending{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, &StepError{string(s.stage), failed(c.end.value), remedies[s.stage]})
+	case c.end.tag != 'D' && outOfMemory:
+		return executor.OutOfMemory(), nil // the whole box was killed
+	case c.end.tag != 'D':
+		return executor.Ending{}, errors.New("sandbox: the first process of a box was killed")
+	}
+	status := syscall.WaitStatus(c.end.value)
+	switch {
+	case status.Signaled() && status.Signal() == syscall.SIGSYS:
+		return executor.PolicyViolation(), nil
+	case outOfMemory && status.Signaled() && status.Signal() == syscall.SIGKILL:
+		return executor.OutOfMemory(), nil
+	case status.Signaled():
+		return executor.Signaled(int(status.Signal())), nil
+	}
+	return executor.Exited(status.ExitStatus()), nil
+}
+
+func stopped(n int) string {
+	if n == 1 {
+		return "1 process was still running when the script ended, and was stopped"
+	}
+	return fmt.Sprintf("%d processes were still running when the script ended, and were stopped", n)
+}
+
+// reach returns how the script reaches outputs/ from its working directory.
+func reach(skill bundle.Bundle) string {
+	if has(skill, box.OutputsDir) {
+		return outputsDir + "/"
+	}
+	return box.OutputsDir + "/"
+}

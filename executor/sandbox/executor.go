@@ -1,0 +1,156 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/internal/box"
+	"github.com/tracon-go/tracon/executor/interpreter"
+	"golang.org/x/sys/unix"
+)
+
+// An Executor runs scripts in boxes. Make one with [New]. It is safe for
+// concurrent use.
+type Executor struct {
+	log          *slog.Logger
+	config       Config
+	setup        *setup
+	init         *os.File // the first process's program
+	starters     *starters
+	instance     *box.Instance
+	limits       *limits
+	ids          *identities
+	posture      executor.Posture
+	interpreters interpreter.Opener
+
+	mu      sync.Mutex
+	closed  bool
+	seen    map[bundle.Digest]bool // the postures that the log knows
+	runs    sync.WaitGroup
+	closing context.Context // its cause is errClosing once Close was called
+	stop    context.CancelCauseFunc
+}
+
+var (
+	_ executor.Executor = (*Executor)(nil)
+	_ executor.Posturer = (*Executor)(nil)
+)
+
+// errClosing is why runs end that are under way when Close is called.
+var errClosing = errors.New("sandbox: the executor was closed while the script ran")
+
+// New returns an Executor. It removes what dead processes left in the same
+// runtime folder, and makes a box to prove what [Executor.Posture] says.
+//
+// # Errors
+//
+// One that wraps ErrWall and names the wall and the remedy where one that the
+// tier needs cannot stand: there is no way to run with less.
+func New(c Config) (*Executor, error) { return open(c, func(*setup) {}) }
+
+// open makes an Executor whose setup was changed before anything was proved.
+func open(c Config, change func(*setup)) (e *Executor, err error) {
+	if c.Space < 0 || c.Processors < 0 {
+		return nil, errors.New("sandbox: a negative limit")
+	}
+	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
+	opened := &Executor{log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, seen: map[bundle.Digest]bool{}}
+	opened.closing, opened.stop = context.WithCancelCause(context.Background())
+	e = opened
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.Close())
+			e = nil
+		}
+	}()
+	if e.setup, err = newSetup(c.Folders); err != nil {
+		return e, err
+	}
+	change(e.setup)
+	if e.ids, err = findIdentities(); err != nil {
+		return e, err
+	}
+	if e.init, err = sealed("init", unix.MFD_EXEC, func(f *os.File) error { _, err := f.Write(initProgram); return err }); err != nil {
+		return e, fmt.Errorf("%w: %w", ErrWall, &StepError{"keeping a program in memory", err, "allow it (sysctl vm.memfd_noexec=1 or less)"})
+	}
+	e.starters = newStarters()
+	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), e.sweep)
+	if warning != nil {
+		e.log.Warn("leftovers of a dead process were not removed", "err", warning)
+	}
+	if err != nil {
+		return e, fmt.Errorf("sandbox: %w", err)
+	}
+	e.instance = instance
+	e.limits = openLimits(instance.Name())
+	return e, e.prove()
+}
+
+// sweep stops what the scripts of a dead process left running.
+func (e *Executor) sweep(name, dir string) {
+	_, err := box.Lineage{Mark: name, Dir: dir}.Stop()
+	if err := errors.Join(err, box.SweepCgroup(name)); err != nil {
+		e.log.Warn("processes that a dead process left were not stopped", "instance", name, "err", err)
+	}
+}
+
+// Close stops the runs that are under way, which then end with an error, waits
+// for them, and leaves nothing. Later runs fail with ErrClosed. It may be called
+// again.
+func (e *Executor) Close() error {
+	e.mu.Lock()
+	was := e.closed
+	e.closed = true
+	e.mu.Unlock()
+	e.stop(errClosing)
+	e.runs.Wait()
+	if was {
+		return nil
+	}
+	err := e.limits.close()
+	if e.starters != nil {
+		e.starters.close()
+	}
+	if e.instance != nil {
+		err = errors.Join(err, e.instance.Close())
+	}
+	if e.init != nil {
+		err = errors.Join(err, e.init.Close())
+	}
+	return err
+}
+
+// enter counts a run in, unless the executor was closed.
+func (e *Executor) enter() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ErrClosed
+	}
+	e.runs.Add(1)
+	return nil
+}
+
+// record writes what stands behind the digest of a posture into the log, once.
+func (e *Executor) record(p *posture) bundle.Digest {
+	d := p.digest()
+	e.mu.Lock()
+	known := e.seen[d]
+	if len(e.seen) < 1000 { // policies can make many
+		e.seen[d] = true
+	}
+	e.mu.Unlock()
+	if !known {
+		e.log.Info("the walls around a script", "digest", d.String(), "posture", p.text.String())
+	}
+	return d
+}

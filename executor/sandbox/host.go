@@ -1,0 +1,119 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A setup is what all boxes of an executor have in common. It does not change.
+type setup struct {
+	layout     layout
+	landlock   landlock
+	filter     []byte // as the kernel reads it
+	lastCap    int    // the last capability that the kernel knows
+	namespaces map[string]string
+	hard       map[int]uint64 // our own limits, which nobody here can raise
+
+	alter   func(*program) // called for each program
+	inspect func(x *expectation, pid int) (*posture, error)
+}
+
+// newSetup learns what the kernel has, and where the host's programs are.
+func newSetup(folders []string) (*setup, error) {
+	s := &setup{
+		filter: encode(compile(rules())), namespaces: map[string]string{}, hard: map[int]uint64{},
+		alter: func(*program) {}, inspect: (*expectation).inspect,
+	}
+	var err error
+	if s.landlock, err = findLandlock(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWall, &StepError{string(stageLandlock), err, remedies[stageLandlock]})
+	}
+	if s.layout, err = hostLayout(folders); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	text, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if s.lastCap, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil || s.lastCap < 0 || s.lastCap > 63 {
+		return nil, fmt.Errorf("sandbox: the last capability of the kernel is %q", text)
+	}
+	for _, kind := range namespaceKinds {
+		if s.namespaces[kind], err = os.Readlink("/proc/self/ns/" + kind); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrWall, &StepError{"finding the " + kind + " namespace of the host", err, "use a kernel that has them all"})
+		}
+	}
+	return s, nil
+}
+
+// within lowers limits to our own.
+func (s *setup) within(list []rlimit) []rlimit {
+	for i, r := range list {
+		var own unix.Rlimit
+		if err := unix.Getrlimit(r.what, &own); err == nil {
+			list[i].limit = min(r.limit, own.Max)
+		}
+	}
+	return list
+}
+
+// newName returns a name that no other run has.
+func newName() string { return rand.Text() }
+
+// expect returns what the box of r must look like, in n cgroups whose paths end so.
+func (s *setup) expect(r *staged, cgroup string, n int) *expectation {
+	id := r.order.hostID
+	status := map[string]string{"NoNewPrivs": "1", "Seccomp": "2", "Threads": "1", "Umask": "0077"}
+	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+		status[set] = "0000000000000000"
+	}
+	if r.id >= 0 {
+		id = [2]int{r.id, r.id}
+		status["Groups"] = ""
+	}
+	x := &expectation{
+		status: status, namespaces: s.namespaces, cgroup: cgroup, cgroups: n, program: r.program, rlimits: r.order.rlimits,
+		users: id[0], groups: id[1], landlock: s.landlock.abi, filter: s.filter,
+		mounts: map[string]uint64{
+			"/":     attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,
+			"/proc": attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,
+		},
+	}
+	for _, b := range s.layout.binds {
+		x.mounts[b.path] = b.flags
+		if b.folder {
+			x.deep = append(x.deep, b.path)
+		}
+	}
+	for _, d := range s.layout.devices {
+		x.mounts[d] = attrDevice
+	}
+	for _, p := range places(r.order.skill) {
+		x.mounts[p.at] = p.flags
+	}
+	return x
+}
+
+// remedies say what to do where a stage fails.
+var remedies = map[stage]string{
+	stageIdentity:   "give the host the capabilities SETUID and SETGID, or run it as an ordinary user",
+	stageUserNS:     "allow user namespaces: sysctl user.max_user_namespaces=15000, on Debian kernel.unprivileged_userns_clone=1, in a container a seccomp profile that allows unshare and clone",
+	stageIDMap:      "allow user namespaces to ordinary users: on Ubuntu sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile with \"userns\" for the host's program",
+	stageNamespaces: "allow namespaces to ordinary users: on Ubuntu sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile with \"userns\" for the host's program; and see that user.max_net_namespaces and its like are not used up",
+	stageRoot:       "allow mounts in user namespaces: on Ubuntu sysctl kernel.apparmor_restrict_unprivileged_userns=0, in a container an AppArmor profile that allows mount",
+	stageHostFiles:  "see that the host's user can read the folder; name no folder that is not there",
+	stageProc:       "a container hides parts of its /proc, and so may show no other: start it with an unmasked one (Docker: --security-opt systempaths=unconfined; Kubernetes: procMount: Unmasked)",
+	stageProgram:    "a script sees the host's /usr alone: name the interpreter's folder in the executor's Folders, or use an interpreter below /usr",
+	stageLandlock:   "use Linux 6.2 or later with CONFIG_SECURITY_LANDLOCK, and have \"landlock\" in the list of the boot parameter lsm=",
+	stageSeccomp:    "use a kernel with CONFIG_SECCOMP_FILTER",
+	stageFiles:      "raise the limit of memory, which the files count to",
+	stageLimits:     "raise the host's own limits (ulimit -H)",
+	stageCgroup:     "delegate the cgroup to the host's user",
+}

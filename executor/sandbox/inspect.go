@@ -1,0 +1,251 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracon-go/tracon/bundle"
+	"golang.org/x/sys/unix"
+)
+
+// An expectation is what a box must look like from outside before its script may
+// start. Nothing in it is taken from what the box says of itself: the kernel is
+// asked, by the numbers of the box's processes.
+type expectation struct {
+	status     map[string]string // lines of /proc/PID/status, by name
+	users      int               // the only user in it, as this process sees it
+	groups     int               // the only group
+	landlock   int               // the version that its rules are of, which cannot be seen
+	filter     []byte            // of system calls, of which can be seen only that there is one
+	namespaces map[string]string // our own, none of which it may share
+	mounts     map[string]uint64 // the flags that each must have
+	deep       []string          // those whose mounts below need the same flags
+	cgroup     string            // what each line of /proc/PID/cgroup must hold that limits it
+	cgroups    int               // in how many lines
+	program    *os.File          // the interpreter
+	rlimits    []rlimit
+}
+
+// namespaceKinds are those that a box has of its own.
+var namespaceKinds = []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"}
+
+// A posture is what was seen of a box, in lines of text that are the same for
+// every run in the same box.
+type posture struct{ text strings.Builder }
+
+func (p *posture) saw(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
+
+func (p *posture) digest() bundle.Digest { return sha256.Sum256([]byte(p.text.String())) }
+
+// inspect holds that the process is walled in as it must be.
+func (x *expectation) inspect(pid int) (*posture, error) {
+	proc, err := os.OpenRoot(fmt.Sprintf("/proc/%d", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer proc.Close()
+	p := &posture{}
+	p.saw("profile %s", Profile)
+	p.saw("landlock %d", x.landlock)
+	p.saw("filter %x", sha256.Sum256(x.filter))
+	for _, look := range []func(*os.Root, int, *posture) error{x.lookStatus, x.lookMaps, x.lookNamespaces, x.lookMounts, x.lookCgroups, x.lookFiles, x.lookLimits} {
+		if err := look(proc, pid, p); err != nil {
+			return nil, fmt.Errorf("the box is not as it must be: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func (x *expectation) lookStatus(proc *os.Root, _ int, p *posture) error {
+	text, err := proc.ReadFile("status")
+	if err != nil {
+		return err
+	}
+	got := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			got[name] = strings.Join(strings.Fields(value), " ")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.status)) {
+		if got[name] != x.status[name] {
+			return fmt.Errorf("%s is %q, and must be %q", name, got[name], x.status[name])
+		}
+		p.saw("%s %s", name, got[name])
+	}
+	return nil
+}
+
+func (x *expectation) lookMaps(proc *os.Root, _ int, p *posture) error {
+	for file, want := range map[string]string{"uid_map": one(x.users), "gid_map": one(x.groups), "setgroups": "deny"} {
+		text, err := proc.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if got := strings.Join(strings.Fields(string(text)), " "); got != want {
+			return fmt.Errorf("%s is %q, and must be %q", file, got, want)
+		}
+	}
+	p.saw("one identity")
+	return nil
+}
+
+// one is the map of a user namespace with a single identity.
+func one(id int) string { return fmt.Sprintf("%d %d 1", insideID, id) }
+
+func (x *expectation) lookNamespaces(_ *os.Root, pid int, p *posture) error {
+	for _, kind := range namespaceKinds {
+		got, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
+		if err != nil {
+			return err
+		}
+		if got == x.namespaces[kind] || !strings.HasPrefix(got, kind+":[") {
+			return fmt.Errorf("it shares our %s namespace", kind)
+		}
+		p.saw("namespace %s", kind)
+	}
+	return nil
+}
+
+// mountOptions are the flags of a mount as /proc/PID/mountinfo writes them.
+var mountOptions = []struct {
+	name string
+	flag uint64
+}{
+	{"ro", unix.MOUNT_ATTR_RDONLY}, {"nosuid", unix.MOUNT_ATTR_NOSUID}, {"nodev", unix.MOUNT_ATTR_NODEV},
+	{"noexec", unix.MOUNT_ATTR_NOEXEC}, {"nosymfollow", unix.MOUNT_ATTR_NOSYMFOLLOW},
+}
+
+func (x *expectation) lookMounts(proc *os.Root, _ int, p *posture) error {
+	text, err := proc.ReadFile("mountinfo")
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 6 {
+			return fmt.Errorf("a mount that cannot be read: %q", line)
+		}
+		at := f[4]
+		want, ok := x.mounts[at]
+		for _, dir := range x.deep {
+			if !ok && below(at, dir) {
+				want, ok = x.mounts[dir], true
+			}
+		}
+		if !ok || seen[at] {
+			return fmt.Errorf("there is a mount at %s", at)
+		}
+		seen[at] = true
+		options := strings.Split(f[5], ",")
+		for _, o := range mountOptions {
+			if want&o.flag != 0 && !slices.Contains(options, o.name) {
+				return fmt.Errorf("the mount at %s is not %s", at, o.name)
+			}
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(x.mounts)) {
+		if !seen[at] {
+			return fmt.Errorf("nothing is mounted at %s", at)
+		}
+		p.saw("mount %s %#x", at, x.mounts[at])
+	}
+	return nil
+}
+
+func (x *expectation) lookCgroups(proc *os.Root, _ int, p *posture) error {
+	text, err := proc.ReadFile("cgroup")
+	if err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasSuffix(strings.TrimSuffix(line, "\n"), x.cgroup) {
+			n++
+		}
+	}
+	if n != x.cgroups {
+		return fmt.Errorf("it is in %d cgroups of the run, and must be in %d", n, x.cgroups)
+	}
+	p.saw("cgroups %d", n)
+	return nil
+}
+
+func (x *expectation) lookFiles(_ *os.Root, pid int, p *posture) error {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return err
+	}
+	var open []string
+	for _, e := range entries {
+		open = append(open, e.Name())
+	}
+	slices.Sort(open)
+	if want := []string{"0", "1", "2", "3", "4"}; !slices.Equal(open, want) {
+		return fmt.Errorf("it has the files %v open, and must have %v", open, want)
+	}
+	var got, want unix.Stat_t
+	if err := errors.Join(unix.Stat(fmt.Sprintf("/proc/%d/fd/%d", pid, programFD), &got), unix.Fstat(int(x.program.Fd()), &want)); err != nil {
+		return err
+	}
+	if got.Dev != want.Dev || got.Ino != want.Ino {
+		return errors.New("what it would start is not the interpreter that was opened")
+	}
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return err
+	}
+	if len(environ) > 0 {
+		return errors.New("it has an environment before it starts the interpreter")
+	}
+	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	if err != nil {
+		return err
+	}
+	if cwd != skillDir {
+		return fmt.Errorf("its working directory is %s", cwd)
+	}
+	p.saw("files 0 1 2, and two that close at the start")
+	return nil
+}
+
+// limitNames are the limits as /proc/PID/limits writes them.
+var limitNames = map[int]string{
+	unix.RLIMIT_CORE: "Max core file size", unix.RLIMIT_CPU: "Max cpu time", unix.RLIMIT_NOFILE: "Max open files",
+	unix.RLIMIT_NPROC: "Max processes", unix.RLIMIT_MEMLOCK: "Max locked memory", unix.RLIMIT_MSGQUEUE: "Max msgqueue size",
+	unix.RLIMIT_RTPRIO: "Max realtime priority", unix.RLIMIT_NICE: "Max nice priority", unix.RLIMIT_SIGPENDING: "Max pending signals",
+	unix.RLIMIT_STACK: "Max stack size", unix.RLIMIT_AS: "Max address space",
+}
+
+func (x *expectation) lookLimits(proc *os.Root, _ int, p *posture) error {
+	text, err := proc.ReadFile("limits")
+	if err != nil {
+		return err
+	}
+	for _, r := range x.rlimits {
+		name, n := limitNames[r.what], strconv.FormatUint(r.limit, 10)
+		if r.limit == unix.RLIM_INFINITY {
+			n = "unlimited"
+		}
+		var got []string
+		for line := range strings.Lines(string(text)) {
+			if rest, ok := strings.CutPrefix(line, name+" "); ok {
+				got = strings.Fields(rest)
+			}
+		}
+		if name == "" || len(got) < 2 || got[0] != n || got[1] != n {
+			return fmt.Errorf("its limit %q is %q, and must be %s", name, got, n)
+		}
+		p.saw("%s %s", name, n)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// programFolders are where programs and what they load lie on a host. On most of
+// today's hosts all but the first are links into it.
+var programFolders = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+
+// devices are the only devices of a box.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+
+const attrHost = attrClosed | unix.MOUNT_ATTR_RDONLY
+
+// hostLayout makes the root of a box of this host's own programs, and of the
+// further folders.
+func hostLayout(further []string) (layout, error) {
+	l := layout{devices: devices}
+	for _, dir := range programFolders {
+		info, err := os.Lstat(dir)
+		if err != nil {
+			continue
+		}
+		if info.Mode()&os.ModeSymlink == 0 {
+			l.show(dir, true)
+			continue
+		}
+		target, err := os.Readlink(dir)
+		if err != nil {
+			return layout{}, err
+		}
+		l.links = append(l.links, [2]string{target, dir[1:]})
+	}
+	// The first leads from /usr/bin/awk to mawk; without the second each start of a
+	// program looks for its libraries in all folders.
+	for path, folder := range map[string]bool{"/etc/alternatives": true, "/etc/ld.so.cache": false} {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() == folder {
+			l.show(path, folder)
+		}
+	}
+	for _, dir := range further {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return layout{}, err
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || real != dir || dir == "/" {
+			return layout{}, fmt.Errorf("the folder %q is to be shown, and is no absolute path of a folder without links in it", dir)
+		}
+		if !slices.ContainsFunc(l.binds, func(b bind) bool { return below(dir, b.path) }) {
+			l.show(dir, true)
+		}
+	}
+	slices.SortFunc(l.binds, func(a, b bind) int { return len(a.path) - len(b.path) })
+	for i, b := range l.binds {
+		for _, c := range l.binds[i+1:] {
+			if below(c.path, b.path) {
+				return layout{}, fmt.Errorf("the folder %q is to be shown, and so is %q above it", c.path, b.path)
+			}
+		}
+		for _, taken := range []string{"/dev", "/proc", "/work", skillDir, inputsDir, outputsDir, tmpDir} {
+			if below(b.path, taken) {
+				return layout{}, fmt.Errorf("the folder %q cannot be shown: a box has a %s of its own", b.path, taken)
+			}
+		}
+	}
+	l.grounds = append(l.grounds, grounds{"/etc", rightsToRead}, grounds{"/proc", rightsToRead},
+		grounds{skillDir, rightsToWrite | unix.LANDLOCK_ACCESS_FS_EXECUTE}, grounds{inputsDir, rightsToWrite},
+		grounds{outputsDir, rightsToWrite}, grounds{tmpDir, rightsToWrite}, grounds{shmDir, rightsToWrite})
+	for _, d := range l.devices {
+		l.grounds = append(l.grounds, grounds{d, rightsOnFile})
+	}
+	return l, nil
+}
+
+// below reports whether the path is that of the folder or lies in it.
+func below(path, folder string) bool {
+	return path == folder || len(path) > len(folder) && path[:len(folder)+1] == folder+"/"
+}
+
+func (l *layout) show(path string, folder bool) {
+	b, rights := bind{path, folder, attrHost}, uint64(rightsToRun)
+	if !folder {
+		b.flags |= unix.MOUNT_ATTR_NOEXEC
+		rights = unix.LANDLOCK_ACCESS_FS_READ_FILE
+	}
+	l.binds = append(l.binds, b)
+	l.grounds = append(l.grounds, grounds{path, rights})
+}

@@ -1,0 +1,126 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/tracon-go/tracon/executor/internal/box"
+	"github.com/tracon-go/tracon/executor/interpreter"
+	"golang.org/x/sys/unix"
+)
+
+// overhead is how many processes a box has beside the script's: its first one,
+// and the one that made the namespaces, which ends at once.
+const overhead = 2
+
+// Limits are the means of this host to limit runs. A controller of cgroups of
+// version 2 is preferred; where it cannot be had, that of version 1 is taken.
+type limits struct {
+	v2                    *box.Cgroups
+	v2Memory, v2Processes bool
+	v2CPU                 bool
+	v1                    *box.Controllers
+	err                   error // why a controller cannot be had
+}
+
+func openLimits(instance string) *limits {
+	l := &limits{}
+	v2, err := box.OpenCgroups(instance)
+	if err == nil {
+		l.v2Memory, l.v2Processes, l.v2CPU = v2.HoldsMemory(), v2.HoldsProcesses(), v2.HoldCPU()
+	}
+	if l.v2Memory || l.v2Processes || l.v2CPU {
+		l.v2 = v2
+	} else {
+		_ = v2.Close() // it has nothing to offer: a box ends without it
+	}
+	var rest []string
+	for name, held := range map[string]bool{box.MemoryController: l.v2Memory, box.PidsController: l.v2Processes, box.CPUController: l.v2CPU} {
+		if !held {
+			rest = append(rest, name)
+		}
+	}
+	v1, err1 := box.OpenControllers(instance, rest)
+	l.v1, l.err = v1, errors.Join(err, err1)
+	return l
+}
+
+func (l *limits) close() error {
+	if l == nil {
+		return nil
+	}
+	return errors.Join(l.v2.Close(), l.v1.Close())
+}
+
+func (l *limits) memory() bool    { return l.v2Memory || l.v1.Holds(box.MemoryController) }
+func (l *limits) processes() bool { return l.v2Processes || l.v1.Holds(box.PidsController) }
+func (l *limits) cpu() bool       { return l.v2CPU || l.v1.Holds(box.CPUController) }
+
+// A group is the cgroups of one run.
+type group struct {
+	v2 *box.Cgroup
+	v1 *box.Control
+}
+
+func (l *limits) newRun(name string, want box.Limits) (g group, err error) {
+	if g.v2, err = l.v2.NewRun(name, want.Memory, want.Processes); err != nil {
+		return group{}, err
+	}
+	if l.v2CPU {
+		err = g.v2.SetCPU(want.Processors)
+	}
+	if err == nil {
+		g.v1, err = l.v1.NewRun(name, want)
+	}
+	if err != nil {
+		return group{}, errors.Join(err, g.v2.Remove())
+	}
+	return g, nil
+}
+
+// enter makes a process start in the cgroups of version 2, and returns the files
+// of those of version 1, which it enters by itself.
+func (g group) enter(attr *syscall.SysProcAttr) []*os.File {
+	g.v2.Enter(attr)
+	return g.v1.Enters()
+}
+
+func (g group) outOfMemory() bool { return g.v2.OutOfMemory() || g.v1.OutOfMemory() }
+
+func (g group) remove() error { return errors.Join(g.v2.Remove(), g.v1.Remove()) }
+
+// rlimits returns the limits of each single process. Files have none: all that a
+// script can write lies in file systems of a fixed size.
+func (l *limits) rlimits(kind interpreter.Kind, want box.Limits, timeout time.Duration) []rlimit {
+	list := []rlimit{
+		{unix.RLIMIT_CORE, 1}, // unlike 0, this also keeps the memory from a handler of the system
+		{unix.RLIMIT_CPU, uint64((timeout+time.Second-1)/time.Second) + 1},
+		{unix.RLIMIT_NOFILE, 256},
+		{unix.RLIMIT_NPROC, uint64(want.Processes)},
+		{unix.RLIMIT_MEMLOCK, 64 << 10},
+		{unix.RLIMIT_MSGQUEUE, 0},
+		{unix.RLIMIT_RTPRIO, 0},
+		{unix.RLIMIT_NICE, 0},
+		{unix.RLIMIT_SIGPENDING, 256},
+		{unix.RLIMIT_STACK, 8 << 20},
+	}
+	// Without a cgroup, what holds memory is a limit of each process's address space.
+	// Node reserves far more of that than it uses, and does not start with one.
+	if !l.memory() && kind != interpreter.Node {
+		list = append(list, rlimit{unix.RLIMIT_AS, uint64(want.Memory)})
+	}
+	return list
+}
+
+// count returns in how many cgroups a run is.
+func (l *limits) count() int {
+	n := l.v1.Count()
+	if l.v2 != nil {
+		n++
+	}
+	return n
+}

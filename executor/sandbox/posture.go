@@ -1,0 +1,154 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/internal/box"
+	"github.com/tracon-go/tracon/grant"
+	"golang.org/x/sys/unix"
+)
+
+// The walls by which attempts are sorted.
+const (
+	wallFiles      = "files"
+	wallLandlock   = "files, second layer"
+	wallNetwork    = "network"
+	wallProcesses  = "other processes"
+	wallPrivileges = "privileges"
+	wallCalls      = "system calls"
+	wallDisk       = "disk"
+)
+
+// Posture says which walls stand. It was proved by [New].
+func (e *Executor) Posture(context.Context) (executor.Posture, error) { return e.posture, nil }
+
+// probeMemory is the limit of memory of a probe: enough for its files.
+const probeMemory = 32 << 20
+
+func (e *Executor) limit(processes int) box.Limits {
+	return box.Limits{Memory: probeMemory, Processes: processes + overhead, Processors: e.config.Processors}
+}
+
+// prove makes boxes whose probes attempt what the walls must keep them from, and
+// makes the posture of what came of it. A required wall that does not stand is an
+// error.
+func (e *Executor) prove() error {
+	list := attempts()
+	found, err := e.try(probe{list, e.limit(8)})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrWall, err)
+	}
+	if !found.told || len(found.results) != len(list) {
+		return fmt.Errorf("%w: a probe ended after %d of %d attempts", ErrWall, len(found.results), len(list))
+	}
+	made := map[string][]string{}
+	var errs []error
+	for i, a := range list {
+		made[a.wall] = append(made[a.wall], a.what)
+		if err := a.came(int32(found.results[i].value)); err != nil {
+			errs = append(errs, fmt.Errorf("%w: %s: %w", ErrWall, a.wall, err))
+		}
+	}
+	if err := e.proveKill(); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	e.record(found.posture)
+	e.posture = executor.Posture{Executor: Name, Tier: grant.Sandbox, Walls: e.walls(made)}
+	return nil
+}
+
+// proveKill holds that a call for which a script is killed kills it.
+func (e *Executor) proveKill() error {
+	found, err := e.try(probe{[]attempt{{wall: wallCalls, what: "mounting", nr: unix.SYS_MOUNT}}, e.limit(8)})
+	if err == nil && (!found.told || !found.status.Signaled() || found.status.Signal() != syscall.SIGSYS) {
+		err = errors.New("a script that tries to mount is not killed")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrWall, wallCalls, err)
+	}
+	return nil
+}
+
+// proveMemory holds that a box that takes more memory than its limit is stopped.
+func (e *Executor) proveMemory() error {
+	take := func(*program) []value {
+		return []value{number(0), number(4 * probeMemory), number(unix.PROT_READ | unix.PROT_WRITE), number(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_POPULATE), number(^uint64(0)), number(0)}
+	}
+	found, err := e.try(probe{[]attempt{{what: "taking too much memory", nr: unix.SYS_MMAP, args: take}}, e.limit(8)})
+	if err == nil && !found.outOfMemory {
+		err = errors.New("a box could take four times its limit of memory")
+	}
+	return err
+}
+
+// proveProcesses holds that a box cannot have more processes than its limit.
+func (e *Executor) proveProcesses() error {
+	const most = 4
+	fork := attempt{what: "starting a process", nr: unix.SYS_CLONE, args: numbers(int(unix.SIGCHLD), 0, 0, 0, 0)}
+	var list []attempt
+	for range 3 { // each doubles them
+		list = append(list, fork)
+	}
+	found, err := e.try(probe{list, e.limit(most)})
+	if err != nil {
+		return err
+	}
+	refused := 0
+	for _, m := range found.results {
+		if int32(m.value) == -int32(unix.EAGAIN) {
+			refused++
+		}
+	}
+	if refused == 0 {
+		return errors.New("a box could have more processes than its limit")
+	}
+	return nil
+}
+
+const delegate = "start the host in a cgroup that is delegated to its user (systemd: Delegate=yes and DelegateSubgroup=host)"
+
+// walls makes the posture's lines of what the probes attempted.
+func (e *Executor) walls(made map[string][]string) []executor.Wall {
+	refused := func(wall, more string) executor.Wall {
+		return executor.Wall{Name: wall, Stands: true, Proof: "a probe in a box tried and was refused, with controls that succeed: " + strings.Join(made[wall], ", ") + more}
+	}
+	limit := func(name string, held bool, prove func() error, proof, without string) executor.Wall {
+		err := e.limits.err
+		if held && prove != nil {
+			err = prove()
+		}
+		if held && err == nil {
+			return executor.Wall{Name: name, Stands: true, Proof: proof}
+		}
+		return executor.Wall{Name: name, Proof: fmt.Sprintf("%s (%v)", without, err), Remedy: delegate}
+	}
+	if !e.limits.cpu() && e.limits.err == nil {
+		e.limits.err = errors.New("no controller")
+	}
+	return []executor.Wall{
+		refused(wallFiles, "; each run's mounts are compared with the list from outside"),
+		refused(wallLandlock, fmt.Sprintf(" (Landlock, version %d)", e.setup.landlock.abi)),
+		refused(wallNetwork, ""),
+		refused(wallProcesses, ""),
+		refused(wallPrivileges, "; each run's capabilities are seen to be none from outside"),
+		refused(wallCalls, fmt.Sprintf("; mounting killed it; the filter has %d instructions", len(e.setup.filter)/8)),
+		refused(wallDisk, ""),
+		{Name: "environment", Stands: true, Proof: "a box has none before its interpreter starts, which is seen from outside; the interpreter is given the fixed set and what the policy adds"},
+		{Name: "descriptors", Stands: true, Proof: "before it starts, a box is seen to have its three streams open, and two files that close at the start"},
+		{Name: "core files", Stands: true, Proof: "before it starts, a box is seen to have a limit of 1 byte, which also keeps its memory from a handler of the system"},
+		{Name: "cleanup", Stands: true, Proof: "the box's first process was waited for, and the kernel ends it only behind all the others of its namespace"},
+		limit("memory", e.limits.memory(), e.proveMemory, "a probe that took four times its limit was killed by its cgroup", "no cgroup limits a run's memory: each process is limited alone, but those of Node not at all"),
+		limit("processes", e.limits.processes(), e.proveProcesses, "a probe was refused more processes than its limit", "no cgroup limits a run's processes: the limit of its identity alone does"),
+		limit("processor time", e.limits.cpu(), nil, "the share is written before a process enters the cgroup", "no cgroup limits a run's share of the processors: each process is limited to the run's time alone"),
+	}
+}

@@ -1,0 +1,184 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/tracon-go/tracon/executor/internal/box"
+	"golang.org/x/sys/unix"
+)
+
+// An attempt is a system call that a probe makes where a script would run: with
+// the very rights of a script, and without needing any interpreter. What it must
+// come to is known; anything else is a wall that does not stand.
+type attempt struct {
+	wall string
+	what string // the attempt, in words
+	nr   uintptr
+	args func(p *program) []value
+	want []unix.Errno // one of these; none: it must succeed, as a control
+}
+
+// try adds the attempts, each with a message of its result.
+func (p *program) try(list []attempt) {
+	p.stage = "a probe"
+	for i, a := range list {
+		message := make([]byte, 16)
+		message[0] = 'P'
+		binary.LittleEndian.PutUint32(message[4:], uint32(i))
+		record := p.record(message)
+		var args []value
+		if a.args != nil {
+			args = a.args(p)
+		}
+		p.last = variable(record.n + 8)
+		p.call(a.nr, args...).into(p.last).mayFail()
+		p.call(unix.SYS_WRITE, number(statusFD), record, number(len(message)))
+	}
+	p.call(unix.SYS_EXIT_GROUP, number(0))
+}
+
+// came says what the attempt came to, where that is not what it must.
+func (a attempt) came(result int32) error {
+	errno := unix.Errno(0)
+	if result < 0 && result > -4096 {
+		errno = unix.Errno(-result)
+	}
+	switch {
+	case len(a.want) == 0 && errno == 0, slices.Contains(a.want, errno):
+		return nil
+	case errno == 0:
+		return fmt.Errorf("%s: it succeeded", a.what)
+	}
+	return fmt.Errorf("%s: %w", a.what, errno)
+}
+
+func opens(path string, flags int) func(*program) []value {
+	return func(p *program) []value {
+		return []value{atCwd, p.text(path), number(flags), number(0o600)}
+	}
+}
+
+func numbers[N ~int | ~uint32 | ~uint64](list ...N) func(*program) []value {
+	return func(*program) []value {
+		var v []value
+		for _, n := range list {
+			v = append(v, number(n))
+		}
+		return v
+	}
+}
+
+// attempts are what every box must withstand.
+func attempts() []attempt {
+	var list []attempt
+	add := func(wall, what string, nr uintptr, args func(*program) []value, want ...unix.Errno) {
+		list = append(list, attempt{wall, what, nr, args, want})
+	}
+	for _, path := range []string{"/etc/shadow", "/root", "/home", "/var", "/sys", "/run", "/boot", "/work"} {
+		add(wallFiles, "opening "+path, unix.SYS_OPENAT, opens(path, unix.O_PATH), unix.ENOENT)
+	}
+	add(wallFiles, "reading /usr", unix.SYS_OPENAT, opens("/usr", unix.O_RDONLY|unix.O_DIRECTORY))
+	add(wallFiles, "writing into /usr", unix.SYS_OPENAT, opens("/usr/probe", unix.O_WRONLY|unix.O_CREAT), unix.EROFS, unix.EACCES)
+	add(wallFiles, "writing into /", unix.SYS_OPENAT, opens("/probe", unix.O_WRONLY|unix.O_CREAT), unix.EROFS, unix.EACCES)
+	add(wallFiles, "writing into /skill", unix.SYS_OPENAT, opens(skillDir+"/probe", unix.O_WRONLY|unix.O_CREAT))
+	add(wallFiles, "writing into /outputs", unix.SYS_OPENAT, opens(outputsDir+"/probe", unix.O_WRONLY|unix.O_CREAT))
+	add(wallLandlock, "listing /", unix.SYS_OPENAT, opens("/", unix.O_RDONLY|unix.O_DIRECTORY), unix.EACCES)
+	add(wallLandlock, "changing what is mounted", unix.SYS_OPENAT, opens("/dev", unix.O_RDONLY|unix.O_DIRECTORY), unix.EACCES)
+	add(wallNetwork, "making a unix socket", unix.SYS_SOCKET, numbers(unix.AF_UNIX, unix.SOCK_STREAM, 0))
+	for name, family := range map[string]int{"IPv4": unix.AF_INET, "IPv6": unix.AF_INET6, "netlink": unix.AF_NETLINK, "packet": unix.AF_PACKET, "vsock": unix.AF_VSOCK, "crypto": unix.AF_ALG} {
+		add(wallNetwork, "making a socket of "+name, unix.SYS_SOCKET, numbers(family, unix.SOCK_STREAM, 0), unix.EAFNOSUPPORT)
+	}
+	add(wallProcesses, "looking at the box's first process", unix.SYS_OPENAT, opens("/proc/1/status", unix.O_RDONLY), unix.ENOENT)
+	add(wallProcesses, "looking at itself", unix.SYS_OPENAT, opens("/proc/self/status", unix.O_RDONLY))
+	add(wallProcesses, "looking at the kernel", unix.SYS_OPENAT, opens("/proc/sys", unix.O_PATH), unix.ENOENT)
+	add(wallProcesses, "stopping a process of the host", unix.SYS_KILL, numbers(os.Getpid(), 0), unix.ESRCH)
+	add(wallProcesses, "tracing a process", unix.SYS_PTRACE, numbers(unix.PTRACE_ATTACH, 1, 0, 0), unix.EPERM)
+	add(wallPrivileges, "becoming root", unix.SYS_SETRESUID, numbers(0, 0, 0), unix.EINVAL, unix.EPERM)
+	add(wallPrivileges, "making a user namespace", unix.SYS_UNSHARE, numbers(unix.CLONE_NEWUSER), unix.EPERM)
+	add(wallPrivileges, "starting a process in one", unix.SYS_CLONE, numbers(unix.CLONE_NEWUSER|int(unix.SIGCHLD), 0, 0, 0, 0), unix.EPERM)
+	add(wallPrivileges, "having it hidden from the filter", unix.SYS_CLONE3, numbers(0, 0), unix.ENOSYS)
+	add(wallCalls, "io_uring", unix.SYS_IO_URING_SETUP, numbers(1, 0), unix.ENOSYS)
+	add(wallCalls, "keyrings", unix.SYS_KEYCTL, numbers(0, 0, 0, 0, 0), unix.ENOSYS)
+	add(wallCalls, "userfaultfd", unix.SYS_USERFAULTFD, numbers(0), unix.ENOSYS)
+	add(wallCalls, "programs without a file", unix.SYS_MEMFD_CREATE, numbers(0, 0), unix.ENOSYS)
+	add(wallCalls, "splice", unix.SYS_SPLICE, numbers(0, 0, 0, 0, 0, 0), unix.ENOSYS)
+	add(wallDisk, "writing into /tmp", unix.SYS_OPENAT, opens(tmpDir+"/probe", unix.O_WRONLY|unix.O_CREAT))
+	add(wallDisk, "writing more than there is space", unix.SYS_FALLOCATE, func(p *program) []value {
+		return []value{p.last.value(), number(0), number(0), number(2 * leastSpace)}
+	}, unix.ENOSPC)
+	return list
+}
+
+// A probe is a box that makes attempts.
+type probe struct {
+	attempts []attempt
+	limits   box.Limits
+}
+
+// A finding is what a probe came to.
+type finding struct {
+	results     []message
+	status      syscall.WaitStatus
+	told        bool // there is a status
+	outOfMemory bool
+	posture     *posture
+}
+
+// try makes a box for the probe.
+func (e *Executor) try(p probe) (f finding, err error) {
+	r := &staged{id: -1, flooded: make(chan struct{}, 2), name: newName()}
+	defer func() { e.clean(r) }()
+	if r.program, err = os.OpenFile("/usr", unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
+		return f, err
+	}
+	if r.stdin, err = input(nil); err != nil {
+		return f, err
+	}
+	if r.streams, err = box.NewStreams(0, nil, nil); err != nil {
+		return f, err
+	}
+	if r.id, err = e.ids.take(); err != nil {
+		return f, err
+	}
+	if r.group, err = e.limits.newRun(r.name, p.limits); err != nil {
+		return f, err
+	}
+	r.order = order{
+		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: len(r.group.v1.Enters()),
+		interpreter: "/usr", space: leastSpace, attempts: p.attempts,
+		rlimits: e.setup.within(e.limits.rlimits("", p.limits, time.Second)),
+	}
+	r.expect = e.setup.expect(r, "/tracon-"+e.instance.Name()+"/"+r.name, e.limits.count())
+	stdout, stderr := r.streams.Writers()
+	c, err := e.start(e.setup.prepare(r.order), [3]*os.File{r.stdin, stdout, stderr}, r.group)
+	if err != nil {
+		return f, err
+	}
+	r.streams.Start()
+	ctx := context.Background()
+	if f.posture, err = e.admit(ctx, c, r); err != nil {
+		c.kill()
+		_ = c.reap()
+		return f, err
+	}
+	why := e.await(ctx, c, r, setupTime)
+	c.kill()
+	if err := c.reap(); err != nil {
+		return f, err
+	}
+	<-c.over
+	r.streams.Finish(drainTime)
+	if why != ended {
+		return f, fmt.Errorf("a probe does not end")
+	}
+	f.results, f.told, f.status, f.outOfMemory = c.results, c.end.tag == 'D', syscall.WaitStatus(c.end.value), r.group.outOfMemory()
+	return f, nil
+}

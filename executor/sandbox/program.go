@@ -1,0 +1,227 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Where things lie in a program, and so in the memory of the box's first
+// process, which maps it at programBase. All addresses are known when it is
+// written, so that nothing is relocated in the child.
+const (
+	programBase = 0x2000_0000
+	pageSize    = 4096     // of what a step may change: no other page is copied
+	blobsAt     = 16 << 20 // what is large lies from here on
+	stepSize    = 80
+)
+
+// reap stands for a system call that is none: see init/amd64.s.
+const reap = ^uintptr(0)
+
+// The flags of a step.
+const (
+	loads    = 1 << iota // and one more for each argument
+	anything = 1 << 8    // the result does not matter
+	exactly  = 1 << 9    // the result must be this
+	branch   = 1 << 10   // a result of 0 goes on elsewhere
+)
+
+// A value is an argument of a system call: a number, an address in the program,
+// or what an earlier step stored there.
+type value struct {
+	n    uint64
+	load bool
+}
+
+func number[N ~int | ~uint | ~uint32 | ~uint64 | ~uintptr](n N) value { return value{n: uint64(n)} }
+
+// A variable holds the result of a step, 32 bits.
+type variable uint64
+
+func (v variable) value() value   { return value{n: uint64(v), load: true} }
+func (v variable) address() value { return value{n: uint64(v)} }
+
+// A step is one system call of the first process.
+type step struct {
+	stage stage // what it is for
+	nr    uintptr
+	flags uint32
+	args  [6]value
+	store variable
+	want  int64
+	to    *step // where a branch leads
+}
+
+// A stage is a part of setting a box up. It names the step that failed.
+type stage string
+
+// A program is what the first process of a box does: a list of system calls and
+// the data they need. It runs in a process that shares no memory with this one.
+type program struct {
+	stage  stage // of the steps to come
+	steps  []*step
+	data   []byte // from pageSize on
+	known  map[string]value
+	page   [pageSize]byte // what steps may change
+	vars   uint64         // how much of it is taken
+	opened variable       // see scratch
+	last   variable       // the result of the attempt before, in a probe
+	blobs  []string
+	end    uint64 // of the blobs
+}
+
+func newProgram() *program {
+	return &program{known: map[string]value{}, vars: 64, end: blobsAt}
+}
+
+// call adds a step, whose result must be no error.
+func (p *program) call(nr uintptr, args ...value) *step {
+	s := &step{stage: p.stage, nr: nr}
+	copy(s.args[:], args)
+	p.steps = append(p.steps, s)
+	return s
+}
+
+// into stores the result. The variable may be used from then on.
+func (s *step) into(v variable) *step { s.store = v; return s }
+
+// mayFail passes over an error.
+func (s *step) mayFail() *step { s.flags |= anything; return s }
+
+// must demands this very result.
+func (s *step) must(n int) *step { s.flags |= exactly; s.want = int64(n); return s }
+
+// variable makes a variable.
+func (p *program) variable() variable {
+	v := variable(programBase + p.vars)
+	p.vars += 8
+	return v
+}
+
+// scratch returns the variable for a file that is closed a few steps later.
+func (p *program) scratch() variable {
+	if p.opened == 0 {
+		p.opened = p.variable()
+	}
+	return p.opened
+}
+
+// record makes a structure that steps may change, with these bytes at first.
+func (p *program) record(b []byte) value {
+	v := value{n: programBase + p.vars}
+	if p.vars+uint64(len(b)) <= pageSize {
+		copy(p.page[p.vars:], b)
+	}
+	p.vars += uint64(len(b)+7) &^ 7
+	return v
+}
+
+// bytes adds data that nothing changes, and returns its address. The same data
+// is kept once.
+func (p *program) bytes(b []byte) value {
+	if v, ok := p.known[string(b)]; ok {
+		return v
+	}
+	for len(p.data)%8 != 0 {
+		p.data = append(p.data, 0)
+	}
+	v := value{n: programBase + pageSize + uint64(len(p.data))}
+	p.data = append(p.data, b...)
+	p.known[string(b)] = v
+	return v
+}
+
+// text adds a string that ends with NUL.
+func (p *program) text(s string) value { return p.bytes(append([]byte(s), 0)) }
+
+// vector adds an array of strings that ends with NULL.
+func (p *program) vector(list []string) value {
+	var b []byte
+	for _, s := range list {
+		b = binary.LittleEndian.AppendUint64(b, p.text(s).n)
+	}
+	return p.bytes(append(b, make([]byte, 8)...))
+}
+
+// blob adds data that may be large.
+func (p *program) blob(s string) value {
+	v := value{n: programBase + p.end}
+	p.blobs = append(p.blobs, s)
+	p.end += uint64(len(s))
+	return v
+}
+
+// seal writes the program into a piece of memory that nobody can change any more.
+func (p *program) seal() (*os.File, error) {
+	if p.vars > pageSize {
+		return nil, errors.New("sandbox: a program has too many variables")
+	}
+	first := (pageSize + uint64(len(p.data)) + 7) &^ 7
+	image := make([]byte, first, first+uint64(len(p.steps)*stepSize))
+	copy(image, p.page[:])
+	binary.LittleEndian.PutUint64(image, programBase+first)
+	copy(image[pageSize:], p.data)
+	at := make(map[*step]uint64, 4)
+	for i, s := range p.steps {
+		if s.flags&branch != 0 {
+			at[s.to] = 0
+		}
+		if _, ok := at[s]; ok {
+			at[s] = programBase + first + uint64(i*stepSize)
+		}
+	}
+	for _, s := range p.steps {
+		want := uint64(s.want)
+		if s.flags&branch != 0 {
+			want = at[s.to]
+		}
+		image = s.append(image, want)
+	}
+	if len(image) > blobsAt {
+		return nil, fmt.Errorf("sandbox: what a run needs is too much: %d bytes of arguments and names", len(image))
+	}
+	return sealed("program", 0, func(f *os.File) error {
+		_, err := f.Write(image)
+		if err == nil && len(p.blobs) > 0 {
+			_, err = f.Seek(blobsAt, io.SeekStart)
+		}
+		for _, b := range p.blobs {
+			if err == nil {
+				_, err = f.WriteString(b)
+			}
+		}
+		return err
+	})
+}
+
+func (s *step) append(b []byte, want uint64) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(s.nr))
+	flags := s.flags
+	for i, a := range s.args {
+		if a.load {
+			flags |= loads << i
+		}
+	}
+	b = binary.LittleEndian.AppendUint32(b, flags)
+	for _, a := range s.args {
+		b = binary.LittleEndian.AppendUint64(b, a.n)
+	}
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.store))
+	b = binary.LittleEndian.AppendUint64(b, want)
+	return append(b, make([]byte, stepSize-72)...)
+}
+
+// at returns the step whose address has these low 32 bits.
+func (p *program) at(address uint32) *step {
+	first := (pageSize + uint64(len(p.data)) + 7) &^ 7
+	i := (uint64(address) - programBase - first) / stepSize
+	if i >= uint64(len(p.steps)) {
+		return &step{stage: "an unknown step"}
+	}
+	return p.steps[i]
+}

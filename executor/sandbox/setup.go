@@ -1,0 +1,513 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracon-go/tracon/bundle"
+	"golang.org/x/sys/unix"
+)
+
+// The descriptors of a box's first process. The script gets the first three.
+const (
+	statusFD  = 3 // the socket to the host
+	programFD = 4 // at first the program that the host prepared, then the interpreter
+	initFD    = 5 // the first process's own file
+	firstFD   = 6 // what else the host hands over
+)
+
+// Where a run has its files, as its script sees them.
+const (
+	skillDir   = "/skill"
+	inputsDir  = "/inputs"
+	outputsDir = "/outputs"
+	tmpDir     = "/tmp"
+	homeDir    = "/tmp/home"
+	shmDir     = "/dev/shm"
+)
+
+// insideID is the user and the group that a script is, as it sees itself. It is
+// not 65534, as which it sees all that belongs to anybody else.
+const insideID = 1000
+
+// The stages of setting a box up, in their order.
+const (
+	stageCgroup     stage = "entering the cgroup"
+	stageScore      stage = "being the first to go when memory is short"
+	stageIdentity   stage = "taking the identity of the run"
+	stageDeath      stage = "ending with the host"
+	stageUserNS     stage = "making a user namespace"
+	stageIDMap      stage = "mapping the identity"
+	stageNoUserNS   stage = "forbidding further user namespaces"
+	stageNamespaces stage = "making the namespaces"
+	stageMessage    stage = "speaking with the host"
+	stageRoot       stage = "making the root"
+	stageHostFiles  stage = "showing the host's programs"
+	stageDevices    stage = "making /dev"
+	stageProc       stage = "making /proc"
+	stageFiles      stage = "laying out the files"
+	stagePivot      stage = "leaving the host's root"
+	stageName       stage = "naming the host"
+	stageWorkDir    stage = "entering the working directory"
+	stageProgram    stage = "opening the interpreter"
+	stageLimits     stage = "setting limits"
+	stageSignals    stage = "resetting signals"
+	stageKeyring    stage = "leaving the host's keyring"
+	stagePrivileges stage = "giving up new privileges"
+	stageCaps       stage = "giving up capabilities"
+	stageLandlock   stage = "restricting files with Landlock"
+	stageSeccomp    stage = "filtering system calls"
+	stageFork       stage = "starting the script's process"
+	stageHide       stage = "hiding the first process"
+	stageDescs      stage = "closing descriptors"
+	stageWait       stage = "waiting for the host"
+	stageExec       stage = "starting the interpreter"
+)
+
+// atCwd is the folder that paths begin at (AT_FDCWD).
+var atCwd = value{n: uint64(0xffff_ffff_ffff_ff9c)}
+
+// Flags of mounts.
+const (
+	attrClosed = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	attrDevice = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY
+)
+
+// A bind shows a file or a folder of the host, for reading alone.
+type bind struct {
+	path   string
+	folder bool
+	flags  uint64
+}
+
+// A layout is the root of a box without what is of one run. It is made once.
+type layout struct {
+	binds   []bind
+	links   [][2]string // target, name
+	devices []string
+	grounds []grounds
+}
+
+// An order is what a run needs of its box.
+type order struct {
+	id          int // the user and group that it becomes; -1: that of the host
+	hostID      [2]int
+	hostPID     int
+	cgroups     int // how many descriptors of cgroups there are, from firstFD on
+	skill       bundle.Bundle
+	inputs      bundle.Bundle
+	interpreter string
+	argv, env   []string
+	space       int64 // bytes of what the run may write
+	rlimits     []rlimit
+	attempts    []attempt // what is done in place of starting the interpreter
+}
+
+type rlimit struct {
+	what  int
+	limit uint64
+}
+
+// maxInodes is how many files and folders a run may make.
+const maxInodes = 4096
+
+// blocks returns how many bytes of memory the files take.
+func blocks(b bundle.Bundle) (bytes int64, inodes int) {
+	for _, p := range b.Paths() {
+		text, _, _ := b.Text(p)
+		bytes += (int64(len(text)) + pageSize - 1) &^ (pageSize - 1)
+	}
+	return bytes, len(b.Paths()) + len(folders(b))
+}
+
+// folders returns the folders of the files, each behind the one that it is in.
+func folders(b bundle.Bundle) []string {
+	var list []string
+	seen := map[string]bool{}
+	for _, p := range b.Paths() {
+		var above []string
+		for d := path.Dir(p); d != "." && !seen[d]; d = path.Dir(d) {
+			seen[d] = true
+			above = append(above, d)
+		}
+		slices.Reverse(above)
+		list = append(list, above...)
+	}
+	return list
+}
+
+func has(b bundle.Bundle, name string) bool {
+	return slices.ContainsFunc(b.Paths(), func(p string) bool { return p == name || strings.HasPrefix(p, name+"/") })
+}
+
+// prepare writes the program of a box. Three processes run it: the one that the
+// host starts makes the namespaces and ends; the first in them builds the box
+// and gives up its rights; its child waits for the host and becomes the script.
+func (s *setup) prepare(o order) *program {
+	p := newProgram()
+	s.outside(p, o)
+	enter := p.branchFrom(unix.SYS_CLONE, number(unix.CLONE_PARENT|newNamespaces&^unix.CLONE_NEWUSER))
+	p.call(unix.SYS_EXIT_GROUP, number(0))
+	enter.to = s.inside(p, o)
+	s.confine(p, o)
+
+	p.stage = stageFork
+	child := p.variable()
+	fork := p.branchFrom(unix.SYS_CLONE, number(unix.SIGCHLD)).into(child)
+	// The first process: nobody in the box may look into it or see it.
+	p.stage = stageHide
+	p.call(unix.SYS_PRCTL, number(unix.PR_SET_DUMPABLE), number(0), number(0), number(0), number(0))
+	p.stage = stageDescs
+	p.call(unix.SYS_CLOSE_RANGE, number(0), number(2), number(0))
+	p.call(unix.SYS_CLOSE, number(programFD))
+	p.say('S')
+	p.call(reap, child.value())
+	fork.to = s.script(p, o)
+	s.alter(p)
+	return p
+}
+
+// branchFrom adds a system call that returns twice.
+func (p *program) branchFrom(nr uintptr, args ...value) *step {
+	s := p.call(nr, args...)
+	s.flags |= branch
+	return s
+}
+
+// say sends the host a message.
+func (p *program) say(tag byte) *step {
+	p.stage = stageMessage
+	message := make([]byte, 16)
+	message[0] = tag
+	return p.call(unix.SYS_WRITE, number(statusFD), p.bytes(message), number(len(message)))
+}
+
+// write adds the steps that write into a file that exists.
+func (p *program) write(file, text string) {
+	fd := p.scratch()
+	p.call(unix.SYS_OPENAT, atCwd, p.text(file), number(unix.O_WRONLY|unix.O_CLOEXEC), number(0)).into(fd)
+	p.call(unix.SYS_WRITE, fd.value(), p.text(text), number(len(text)))
+	p.call(unix.SYS_CLOSE, fd.value())
+}
+
+// outside adds what is done in the host's namespaces.
+func (s *setup) outside(p *program, o order) {
+	p.stage = stageCgroup
+	for i := range o.cgroups {
+		p.call(unix.SYS_WRITE, number(firstFD+i), p.text("0"), number(1))
+	}
+	p.stage = stageScore
+	p.write("/proc/self/oom_score_adj", "1000")
+	p.stage = stageDescs
+	p.call(unix.SYS_CLOSE_RANGE, number(programFD), number(^uint32(0)), number(0))
+	id := o.hostID
+	if o.id >= 0 {
+		id = [2]int{o.id, o.id}
+		p.stage = stageIdentity
+		n := number(o.id)
+		p.call(unix.SYS_SETGROUPS, number(0), number(0))
+		p.call(unix.SYS_SETRESGID, n, n, n)
+		p.call(unix.SYS_SETRESUID, n, n, n)
+		// Its own files below /proc are its own again; nobody else has this identity.
+		p.call(unix.SYS_PRCTL, number(unix.PR_SET_DUMPABLE), number(1), number(0), number(0), number(0))
+	}
+	p.stage = stageDeath
+	p.dieWithHost()
+	p.call(unix.SYS_GETPPID).must(o.hostPID)
+	p.stage = stageUserNS
+	p.call(unix.SYS_UNSHARE, number(unix.CLONE_NEWUSER))
+	p.stage = stageIDMap
+	p.write("/proc/self/setgroups", "deny")
+	p.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", insideID, id[0]))
+	p.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", insideID, id[1]))
+	// Where /proc/sys cannot be written, the filter of system calls alone forbids it.
+	p.stage = stageNoUserNS
+	begin := len(p.steps)
+	p.write("/proc/sys/user/max_user_namespaces", "0")
+	for _, step := range p.steps[begin:] {
+		step.mayFail()
+	}
+	p.stage = stageNamespaces
+}
+
+func (p *program) dieWithHost() {
+	p.call(unix.SYS_PRCTL, number(unix.PR_SET_PDEATHSIG), number(int(unix.SIGKILL)), number(0), number(0), number(0))
+}
+
+// filesystem adds the steps that make a file system, and returns it.
+func (p *program) filesystem(kind string, flags uint64, options ...string) variable {
+	context, made := p.variable(), p.variable()
+	p.call(unix.SYS_FSOPEN, p.text(kind), number(unix.FSOPEN_CLOEXEC)).into(context)
+	for i := 0; i < len(options); i += 2 {
+		p.call(unix.SYS_FSCONFIG, context.value(), number(unix.FSCONFIG_SET_STRING), p.text(options[i]), p.text(options[i+1]), number(0))
+	}
+	p.call(unix.SYS_FSCONFIG, context.value(), number(unix.FSCONFIG_CMD_CREATE), number(0), number(0), number(0))
+	p.call(unix.SYS_FSMOUNT, context.value(), number(unix.FSMOUNT_CLOEXEC), number(flags)).into(made)
+	p.call(unix.SYS_CLOSE, context.value())
+	return made
+}
+
+// attach puts a mount at a path below the folder.
+func (p *program) attach(mount variable, folder value, at string) {
+	p.call(unix.SYS_MOVE_MOUNT, mount.value(), p.text(""), folder, p.text(at), number(unix.MOVE_MOUNT_F_EMPTY_PATH))
+}
+
+// clone makes a mount that shows what lies at the path, with these flags for all
+// that is mounted below it too.
+func (p *program) clone(folder value, at string, flags uint64, deep bool) variable {
+	recursive := 0
+	if deep {
+		recursive = unix.AT_RECURSIVE
+	}
+	made := p.variable()
+	p.call(unix.SYS_OPEN_TREE, folder, p.text(at), number(unix.OPEN_TREE_CLONE|unix.O_CLOEXEC|recursive)).into(made)
+	p.setFlags(made, flags, recursive)
+	return made
+}
+
+func (p *program) setFlags(mount variable, flags uint64, recursive int) {
+	var attr []byte
+	for _, n := range []uint64{flags, 0, unix.MS_PRIVATE, 0} {
+		attr = binary.LittleEndian.AppendUint64(attr, n)
+	}
+	p.call(unix.SYS_MOUNT_SETATTR, mount.value(), p.text(""), number(unix.AT_EMPTY_PATH|recursive), p.bytes(attr), number(len(attr)))
+}
+
+// inside adds what is done in the new namespaces, and returns its first step.
+func (s *setup) inside(p *program, o order) *step {
+	begin := p.say('H')
+	p.stage = stageDeath
+	p.dieWithHost()
+	p.stage = stageRoot
+	p.call(unix.SYS_UMASK, number(0))
+	p.call(unix.SYS_MOUNT, number(0), p.text("/"), number(0), number(unix.MS_REC|unix.MS_PRIVATE), number(0))
+	root := p.filesystem("tmpfs", attrClosed|unix.MOUNT_ATTR_NOEXEC, "size", "1m", "nr_inodes", "256", "mode", "0755")
+	p.attach(root, atCwd, "/")
+	for _, dir := range []string{"dev", "etc", "proc", "work"} {
+		p.mkdir(root, dir, 0o755)
+	}
+	for _, dir := range []string{skillDir, inputsDir, outputsDir, tmpDir, shmDir} {
+		p.mkdir(root, dir[1:], 0o755)
+	}
+	s.hostFiles(p, root)
+	s.devices(p, root)
+	p.stage = stageProc
+	proc := p.filesystem("proc", attrClosed|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_RDONLY, "subset", "pid", "hidepid", "invisible")
+	p.attach(proc, root.value(), "proc")
+	s.files(p, root, o)
+	p.stage = stagePivot
+	p.call(unix.SYS_FCHDIR, root.value())
+	p.call(unix.SYS_PIVOT_ROOT, p.text("."), p.text("."))
+	p.call(unix.SYS_UMOUNT2, p.text("."), number(unix.MNT_DETACH))
+	p.call(unix.SYS_UMOUNT2, p.text("/work"), number(unix.MNT_DETACH))
+	p.call(unix.SYS_UNLINKAT, atCwd, p.text("/work"), number(unix.AT_REMOVEDIR))
+	p.setFlags(root, attrClosed|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_RDONLY, 0)
+	return begin
+}
+
+func (p *program) mkdir(folder variable, name string, mode int) {
+	p.call(unix.SYS_MKDIRAT, folder.value(), p.text(name), number(mode))
+}
+
+// file makes a file.
+func (p *program) file(folder variable, name string, content value, size, mode int) {
+	fd := p.scratch()
+	p.call(unix.SYS_OPENAT, folder.value(), p.text(name), number(unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC), number(mode)).into(fd)
+	if size > 0 {
+		p.call(unix.SYS_WRITE, fd.value(), content, number(size)).must(size)
+	}
+	p.call(unix.SYS_CLOSE, fd.value())
+}
+
+// etc is all that a box knows of a host's configuration.
+var etc = [][2]string{
+	{"passwd", "skill:x:1000:1000:skill:" + homeDir + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"},
+	{"group", "skill:x:1000:\nnogroup:x:65534:\n"},
+	{"hosts", "127.0.0.1 localhost\n::1 localhost\n"},
+	{"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
+}
+
+// hostFiles shows the host's programs, and what they need of /etc.
+func (s *setup) hostFiles(p *program, root variable) {
+	p.stage = stageHostFiles
+	made := map[string]bool{"/": true, "/dev": true, "/etc": true, "/proc": true}
+	for _, b := range s.layout.binds {
+		for _, dir := range missing(made, path.Dir(b.path)) {
+			p.mkdir(root, dir[1:], 0o755)
+		}
+		if b.folder {
+			p.mkdir(root, b.path[1:], 0o755)
+			made[b.path] = true
+		} else {
+			p.file(root, b.path[1:], value{}, 0, 0o444)
+		}
+		p.attach(p.clone(atCwd, b.path, b.flags, b.folder), root.value(), b.path[1:])
+	}
+	for _, l := range s.layout.links {
+		p.call(unix.SYS_SYMLINKAT, p.text(l[0]), root.value(), p.text(l[1]))
+	}
+	for _, f := range etc {
+		p.file(root, "etc/"+f[0], p.text(f[1]), len(f[1]), 0o444)
+	}
+}
+
+// missing returns the folders that the path needs and nobody made, from above.
+func missing(made map[string]bool, dir string) []string {
+	var list []string
+	for ; !made[dir]; dir = path.Dir(dir) {
+		made[dir] = true
+		list = append(list, dir)
+	}
+	slices.Reverse(list)
+	return list
+}
+
+func (s *setup) devices(p *program, root variable) {
+	p.stage = stageDevices
+	for _, d := range s.layout.devices {
+		p.file(root, d[1:], value{}, 0, 0o444)
+		p.attach(p.clone(atCwd, d, attrDevice, false), root.value(), d[1:])
+	}
+	for _, l := range [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}} {
+		p.call(unix.SYS_SYMLINKAT, p.text(l[0]), root.value(), p.text("dev/"+l[1]))
+	}
+}
+
+// A place is a folder of the run and how it is mounted.
+type place struct {
+	from  string // in the run's own file system
+	at    string
+	flags uint64
+}
+
+// places returns where the folders of a run are mounted. Inside the skill's
+// folder, inputs/ and outputs/ are the same folders once more, unless the skill
+// has such names itself.
+func places(skill bundle.Bundle) []place {
+	const closed = attrClosed | unix.MOUNT_ATTR_NOSYMFOLLOW
+	list := []place{
+		{"skill", skillDir, closed},
+		{"inputs", inputsDir, closed | unix.MOUNT_ATTR_NOEXEC},
+		{"outputs", outputsDir, closed | unix.MOUNT_ATTR_NOEXEC},
+		{"tmp", tmpDir, closed | unix.MOUNT_ATTR_NOEXEC},
+		{"shm", shmDir, closed | unix.MOUNT_ATTR_NOEXEC},
+	}
+	for _, name := range []string{"inputs", "outputs"} {
+		if !has(skill, name) {
+			list = append(list, place{name, skillDir + "/" + name, closed | unix.MOUNT_ATTR_NOEXEC})
+		}
+	}
+	return list
+}
+
+// files lays the run's files out, in a file system of a fixed size.
+func (s *setup) files(p *program, root variable, o order) {
+	p.stage = stageFiles
+	skillBytes, skillInodes := blocks(o.skill)
+	inputBytes, inputInodes := blocks(o.inputs)
+	work := p.filesystem("tmpfs", attrClosed, "mode", "0700",
+		"size", strconv.FormatInt(skillBytes+inputBytes+o.space, 10), "nr_inodes", strconv.Itoa(skillInodes+inputInodes+maxInodes))
+	p.attach(work, root.value(), "work")
+	list := places(o.skill)
+	for _, d := range []string{"skill", "inputs", "outputs", "tmp"} {
+		p.mkdir(work, d, 0o700)
+	}
+	p.mkdir(work, "tmp/home", 0o700)
+	for _, tree := range []struct {
+		dir   string
+		files bundle.Bundle
+	}{{"skill/", o.skill}, {"inputs/", o.inputs}} {
+		for _, d := range folders(tree.files) {
+			p.mkdir(work, tree.dir+d, 0o700)
+		}
+		for _, f := range tree.files.Paths() {
+			text, _, _ := tree.files.Text(f)
+			p.file(work, tree.dir+f, p.blob(text), len(text), 0o700)
+		}
+	}
+	for _, pl := range list {
+		if name, ok := strings.CutPrefix(pl.at, skillDir+"/"); ok {
+			p.mkdir(work, "skill/"+name, 0o700)
+		}
+	}
+	p.mkdir(work, "shm", 0o700) // the last: its time is that of the laying out
+	for _, pl := range list {
+		p.attach(p.clone(work.value(), pl.from, pl.flags, false), root.value(), pl.at[1:])
+	}
+}
+
+// confine gives up every right, for the first process and for the script.
+func (s *setup) confine(p *program, o order) {
+	p.stage = stageName
+	p.call(unix.SYS_SETHOSTNAME, p.text("sandbox"), number(len("sandbox")))
+	p.stage = stageWorkDir
+	p.call(unix.SYS_CHDIR, p.text(skillDir))
+	// The path of the working directory is whole: it lies below our root.
+	cwd := p.record(make([]byte, 64))
+	p.call(unix.SYS_GETCWD, cwd, number(64)).must(len(skillDir) + 1)
+	p.call(unix.SYS_UMASK, number(0o077))
+	p.stage = stageProgram
+	program := p.variable()
+	p.call(unix.SYS_OPENAT, atCwd, p.text(o.interpreter), number(unix.O_PATH|unix.O_CLOEXEC), number(0)).into(program)
+	p.stage = stageLimits
+	for _, r := range o.rlimits {
+		b := binary.LittleEndian.AppendUint64(nil, r.limit)
+		p.call(unix.SYS_PRLIMIT64, number(0), number(r.what), p.bytes(binary.LittleEndian.AppendUint64(b, r.limit)), number(0))
+	}
+	p.stage = stageSignals
+	none := p.bytes(make([]byte, 32))
+	for sig := 1; sig < 65; sig++ {
+		if sig != int(unix.SIGKILL) && sig != int(unix.SIGSTOP) {
+			p.call(unix.SYS_RT_SIGACTION, number(sig), none, number(0), number(8))
+		}
+	}
+	p.call(unix.SYS_RT_SIGPROCMASK, number(unix.SIG_SETMASK), none, number(0), number(8))
+	// There may be no keyrings, or no room for another: none can be reached then, or
+	// the filter alone keeps the script from the host's.
+	p.stage = stageKeyring
+	p.call(unix.SYS_KEYCTL, number(unix.KEYCTL_JOIN_SESSION_KEYRING), number(0)).mayFail()
+	p.stage = stagePrivileges
+	p.call(unix.SYS_PRCTL, number(unix.PR_SET_NO_NEW_PRIVS), number(1), number(0), number(0), number(0))
+	p.stage = stageCaps
+	p.call(unix.SYS_PRCTL, number(unix.PR_SET_SECUREBITS), number(secureBits), number(0), number(0), number(0))
+	p.call(unix.SYS_PRCTL, number(unix.PR_CAP_AMBIENT), number(unix.PR_CAP_AMBIENT_CLEAR_ALL), number(0), number(0), number(0))
+	for c := range s.lastCap + 1 {
+		p.call(unix.SYS_PRCTL, number(unix.PR_CAPBSET_DROP), number(c), number(0), number(0), number(0))
+	}
+	header := binary.LittleEndian.AppendUint64(nil, unix.LINUX_CAPABILITY_VERSION_3)
+	p.call(unix.SYS_CAPSET, p.bytes(header), p.bytes(make([]byte, 24)))
+	s.landlock.restrict(p, s.layout.grounds)
+	p.stage = stageDescs
+	p.call(unix.SYS_DUP3, program.value(), number(programFD), number(unix.O_CLOEXEC))
+	p.call(unix.SYS_FCNTL, number(statusFD), number(unix.F_SETFD), number(unix.FD_CLOEXEC))
+	p.call(unix.SYS_CLOSE_RANGE, number(programFD+1), number(^uint32(0)), number(0))
+	p.stage = stageSeccomp
+	filter := binary.LittleEndian.AppendUint64(nil, uint64(len(s.filter)/8))
+	filter = binary.LittleEndian.AppendUint64(filter, p.bytes(s.filter).n)
+	p.call(unix.SYS_SECCOMP, number(unix.SECCOMP_SET_MODE_FILTER), number(0), p.bytes(filter))
+}
+
+// secureBits take all meaning from being root, for good.
+const secureBits = 0xef
+
+// script adds what the child does that becomes the script, and returns its first step.
+func (s *setup) script(p *program, o order) *step {
+	p.stage = stageExec
+	begin := p.call(unix.SYS_SETSID)
+	p.say('R')
+	p.stage = stageWait
+	p.call(unix.SYS_READ, number(statusFD), p.record(make([]byte, 8)), number(1)).must(1)
+	p.stage = stageExec
+	if o.attempts != nil {
+		p.try(o.attempts)
+		return begin
+	}
+	p.call(unix.SYS_EXECVEAT, number(programFD), p.text(""), p.vector(o.argv), p.vector(o.env), number(unix.AT_EMPTY_PATH))
+	return begin
+}

@@ -1,0 +1,121 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/interpreter"
+	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/gate"
+)
+
+// interpreters finds what the suite's dialects need. It fails where one is
+// missing: a dialect that is left out proves nothing.
+func interpreters(t testing.TB) map[string]gate.Interpreter {
+	t.Helper()
+	found := map[string]gate.Interpreter{}
+	for _, ext := range []string{"sh", "py", "js"} {
+		f, err := interpreter.Find(t.Context(), ext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[ext] = f.Interpreter()
+	}
+	return found
+}
+
+// open returns an executor in a runtime folder of its own.
+func open(t testing.TB, c sandbox.Config) (*sandbox.Executor, string) {
+	t.Helper()
+	if c.Runtime == "" {
+		c.Runtime = filepath.Join(t.TempDir(), "run")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	e, err := sandbox.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := append(list(c.Runtime), leftovers(c.Runtime)...); len(left) > 0 {
+			t.Errorf("case 40: after Close there is still %q", left)
+		}
+	})
+	return e, c.Runtime
+}
+
+func list(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, filepath.Join(dir, e.Name()))
+	}
+	return names
+}
+
+// leftovers returns the folders of runs below the runtime folder, the cgroups of
+// runs, and children of this process.
+func leftovers(runtime string) []string {
+	var left []string
+	for _, path := range list(runtime) {
+		if name := filepath.Base(path); !strings.HasSuffix(name, ".lock") {
+			left = append(left, list(path)...)
+			for _, dir := range cgroups(name) {
+				for _, run := range list(dir) {
+					if info, err := os.Stat(run); err == nil && info.IsDir() {
+						left = append(left, run)
+					}
+				}
+			}
+		}
+	}
+	return append(left, children()...)
+}
+
+// cgroups returns the cgroups of the instance, in whatever hierarchy.
+func cgroups(instance string) []string {
+	var found []string
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		if filepath.Base(path) == "tracon-"+instance {
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found
+}
+
+// children returns the children of this process, zombies too.
+func children() []string {
+	var left []string
+	for _, path := range list("/proc") {
+		stat, _ := os.ReadFile(path + "/stat")
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(os.Getpid()) {
+			line, _ := os.ReadFile(path + "/cmdline")
+			left = append(left, fmt.Sprintf("process %s (%s) %q", path, f[0], line))
+		}
+	}
+	return left
+}
+
+func TestConformance(t *testing.T) {
+	e, runtime := open(t, sandbox.Config{})
+	executortest.Run(t, executortest.Setup{
+		New:          func(executortest.T) executor.Executor { return e },
+		Interpreters: interpreters(t),
+		Leftovers:    func() []string { return leftovers(runtime) },
+	})
+}
