@@ -31,34 +31,43 @@ func MatchOutput(patterns []string, file string) bool {
 	}
 	elems := strings.Split(file, "/")
 	for _, p := range patterns {
-		if match(strings.Split(p, "/"), elems) {
+		if match(p, elems) {
 			return true
 		}
 	}
 	return false
 }
 
-// match compares element by element. It tries each place of a "**" once for
-// each rest of the pattern, so its time is the product of the two lengths.
-func match(pattern, elems []string) bool {
+// match compares element by element, each of the pattern with each of the file's
+// at most once, so its time is the product of the two lengths in bytes.
+func match(pattern string, elems []string) bool {
 	reach := make([]bool, len(elems)+1) // reach[i]: the pattern so far matches elems[:i]
+	next := make([]bool, len(elems)+1)
 	reach[0] = true
-	for _, p := range pattern {
-		next := make([]bool, len(elems)+1)
+	for p := range strings.SplitSeq(pattern, "/") {
+		clear(next)
+		some := false
 		for i, ok := range reach {
-			switch {
-			case !ok:
-			case p == "**":
+			if !ok {
+				continue
+			}
+			if p == "**" {
 				for j := i; j <= len(elems); j++ {
 					next[j] = true
 				}
-			case i < len(elems):
-				if hit, _ := path.Match(p, elems[i]); hit {
-					next[i+1] = true
-				}
+				some = true
+				break
+			}
+			if i < len(elems) {
+				hit, _ := path.Match(p, elems[i])
+				next[i+1] = hit
+				some = some || hit
 			}
 		}
-		reach = next
+		if !some {
+			return false
+		}
+		reach, next = next, reach
 	}
 	return reach[len(elems)]
 }

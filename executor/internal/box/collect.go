@@ -20,6 +20,10 @@ import (
 const (
 	maxEntries = 10_000 // entries looked at in each folder of the run, so that a million files cost no more than that
 	maxNotes   = 20     // entries named one by one
+
+	// maxCompared is the product of bytes, of patterns by paths, that is compared: 64
+	// patterns of 30 bytes with 7,000 paths of 40. It takes about a second at worst.
+	maxCompared = 1 << 29
 )
 
 // A Harvest says what is collected of a run.
@@ -85,13 +89,24 @@ func (c *collection) skip(path, reason string) {
 // outputs collects what lies below outputs/.
 func (c *collection) outputs(r *Run, patterns []string) {
 	var unasked notes.List
+	left, each := maxCompared, 0
+	for _, p := range patterns {
+		each += len(p)
+	}
 	w := &walk{
 		root: OutputsDir, skip: c.skip,
 		wants: func(path string) bool {
-			if gate.MatchOutput(patterns, path) {
-				return true
+			if left >= 0 {
+				left -= each * len(path)
 			}
-			unasked.Add(path)
+			switch {
+			case left < 0:
+				c.skip(OutputsDir+"/"+path, "there is too much to compare with the output patterns")
+			case gate.MatchOutput(patterns, path):
+				return true
+			default:
+				unasked.Add(path)
+			}
 			return false
 		},
 		file: func(f *os.File, path string, size int64) {

@@ -63,6 +63,22 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
+// Patterns and names that take long to compare cost a bounded time.
+func TestPatternsAreBounded(t *testing.T) {
+	r := newRun(t, bundle.Bundle{}, bundle.Bundle{})
+	for i := range 2000 {
+		must(t, os.WriteFile(r.Path(OutputsDir, fmt.Sprintf("%s%04d", strings.Repeat("a", 240), i)), nil, 0o600))
+	}
+	patterns := slices.Repeat([]string{strings.Repeat("**/", 128) + "*" + strings.Repeat("a", 120) + "b"}, 64)
+	start := time.Now()
+	got, told := r.Collect(Harvest{Bytes: 100, Files: 10, Patterns: patterns})
+	if took := time.Since(start); took > 10*time.Second || len(got) > 0 || len(told) != maxNotes+2 ||
+		!strings.HasSuffix(told[0], "there is too much to compare with the output patterns") {
+		t.Errorf("after %v, got %d files and %d notes: %.500q", took, len(got), len(told), told)
+	}
+	t.Log(time.Since(start))
+}
+
 // Case 39a: input files that are new or changed come back, unchanged ones do
 // not, and the limits are those of the outputs.
 func TestChangedInputs(t *testing.T) {
