@@ -245,7 +245,9 @@ func TestEndings(t *testing.T) {
 }
 
 func result(e executor.Ending) executor.Func {
-	return func(context.Context, executor.Request) (executor.Result, error) { return executor.Result{Ending: e}, nil }
+	return func(context.Context, executor.Request) (executor.Result, error) {
+		return executor.Result{Ending: e}, nil
+	}
 }
 
 // R17, R22: an executor that ignores its cancellation is given up at timeout +

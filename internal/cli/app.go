@@ -96,7 +96,7 @@ func (a *app) root() *cobra.Command {
 		Use:   "tracon",
 		Short: "Run the scripts of agent skills, only when every gate says yes",
 		Long: `Tracon runs the scripts of agent skills for many tenants, only when every gate
-says yes, and keeps a record that nobody can quietly change.
+says yes, and keeps a record in which a change shows.
 
 A grant lets a tenant run a script while every byte that the script can see is
 the one that was reviewed. Change one byte, and it is refused.`,
