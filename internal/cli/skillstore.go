@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"archive/zip"
 	"context"
 	"errors"
 	"fmt"
@@ -128,8 +127,8 @@ func readZip(path string, limits bundle.Limits) ([]bundle.File, []skill.Diagnost
 		return nil, nil, err
 	}
 	files, left, err := skill.ReadZip(f, info.Size(), limits)
-	if errors.Is(err, zip.ErrFormat) {
-		err = fmt.Errorf("%s is not a zip file: %w", path, err)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return files, left, err
 }
