@@ -53,14 +53,14 @@ func (e *Executor) prove() error {
 	for i, a := range list {
 		made[a.wall] = append(made[a.wall], a.what)
 		if err := a.came(int32(found.results[i].value)); err != nil {
-			errs = append(errs, fmt.Errorf("%w: %s: %w", ErrWall, a.wall, err))
+			errs = append(errs, fmt.Errorf("%s: %w", a.wall, err))
 		}
 	}
 	if err := e.proveKill(); err != nil {
 		errs = append(errs, err)
 	}
 	if len(errs) > 0 {
-		return errors.Join(errs...)
+		return fmt.Errorf("%w: %w", ErrWall, errors.Join(errs...))
 	}
 	e.record(found.posture)
 	e.posture = executor.Posture{Executor: Name, Tier: grant.Sandbox, Walls: e.walls(made)}
@@ -74,7 +74,7 @@ func (e *Executor) proveKill() error {
 		err = errors.New("a script that tries to mount is not killed")
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrWall, wallCalls, err)
+		return fmt.Errorf("%s: %w", wallCalls, err)
 	}
 	return nil
 }
@@ -122,18 +122,22 @@ func (e *Executor) walls(made map[string][]string) []executor.Wall {
 	refused := func(wall, more string) executor.Wall {
 		return executor.Wall{Name: wall, Stands: true, Proof: "a probe in a box tried and was refused, with controls that succeed: " + strings.Join(made[wall], ", ") + more}
 	}
-	limit := func(name string, held bool, prove func() error, proof, without string) executor.Wall {
-		err := e.limits.err
-		if held && prove != nil {
-			err = prove()
-		}
-		if held && err == nil {
+	limit := func(name string, err error, proof, without string) executor.Wall {
+		if err == nil {
 			return executor.Wall{Name: name, Stands: true, Proof: proof}
 		}
-		return executor.Wall{Name: name, Proof: fmt.Sprintf("%s (%v)", without, err), Remedy: delegate}
+		return executor.Wall{Name: name, Proof: fmt.Sprintf("%s (%s)", without, strings.ReplaceAll(err.Error(), "\n", "; ")), Remedy: delegate}
 	}
-	if !e.limits.cpu() && e.limits.err == nil {
-		e.limits.err = errors.New("no controller")
+	memory, cpu := e.limits.err, e.limits.err
+	if e.limits.memory() {
+		memory = e.proveMemory()
+	}
+	if e.limits.cpu() {
+		cpu = nil
+	}
+	processes := "a probe was refused more processes than its limit, which that of its identity holds: each box has its own"
+	if e.limits.processes() {
+		processes = "a probe was refused more processes than its limit, which its cgroup holds"
 	}
 	return []executor.Wall{
 		refused(wallFiles, "; each run's mounts are compared with the list from outside"),
@@ -147,8 +151,8 @@ func (e *Executor) walls(made map[string][]string) []executor.Wall {
 		{Name: "descriptors", Stands: true, Proof: "before it starts, a box is seen to have its three streams open, and two files that close at the start"},
 		{Name: "core files", Stands: true, Proof: "before it starts, a box is seen to have a limit of 1 byte, which also keeps its memory from a handler of the system"},
 		{Name: "cleanup", Stands: true, Proof: "the box's first process was waited for, and the kernel ends it only behind all the others of its namespace"},
-		limit("memory", e.limits.memory(), e.proveMemory, "a probe that took four times its limit was killed by its cgroup", "no cgroup limits a run's memory: each process is limited alone, but those of Node not at all"),
-		limit("processes", e.limits.processes(), e.proveProcesses, "a probe was refused more processes than its limit", "no cgroup limits a run's processes: the limit of its identity alone does"),
-		limit("processor time", e.limits.cpu(), nil, "the share is written before a process enters the cgroup", "no cgroup limits a run's share of the processors: each process is limited to the run's time alone"),
+		limit("memory", memory, "a probe that took four times its limit was killed by its cgroup", "no cgroup limits a run's memory: each process is limited alone, but those of Node not at all"),
+		limit("processes", e.proveProcesses(), processes, "nothing limits a run's processes"),
+		limit("processor time", cpu, "the share is written before a process enters the cgroup", "no cgroup limits a run's share of the processors: each process is limited to the run's time alone"),
 	}
 }

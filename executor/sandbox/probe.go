@@ -93,8 +93,14 @@ func attempts() []attempt {
 	add(wallLandlock, "listing /", unix.SYS_OPENAT, opens("/", unix.O_RDONLY|unix.O_DIRECTORY), unix.EACCES)
 	add(wallLandlock, "changing what is mounted", unix.SYS_OPENAT, opens("/dev", unix.O_RDONLY|unix.O_DIRECTORY), unix.EACCES)
 	add(wallNetwork, "making a unix socket", unix.SYS_SOCKET, numbers(unix.AF_UNIX, unix.SOCK_STREAM, 0))
-	for name, family := range map[string]int{"IPv4": unix.AF_INET, "IPv6": unix.AF_INET6, "netlink": unix.AF_NETLINK, "packet": unix.AF_PACKET, "vsock": unix.AF_VSOCK, "crypto": unix.AF_ALG} {
-		add(wallNetwork, "making a socket of "+name, unix.SYS_SOCKET, numbers(family, unix.SOCK_STREAM, 0), unix.EAFNOSUPPORT)
+	for _, f := range []struct {
+		name         string
+		family, kind int
+	}{
+		{"IPv4", unix.AF_INET, unix.SOCK_STREAM}, {"IPv6", unix.AF_INET6, unix.SOCK_STREAM}, {"netlink", unix.AF_NETLINK, unix.SOCK_DGRAM},
+		{"packet", unix.AF_PACKET, unix.SOCK_RAW}, {"vsock", unix.AF_VSOCK, unix.SOCK_STREAM}, {"crypto", unix.AF_ALG, unix.SOCK_SEQPACKET},
+	} {
+		add(wallNetwork, "making a socket of "+f.name, unix.SYS_SOCKET, numbers(f.family, f.kind, 0), unix.EAFNOSUPPORT)
 	}
 	add(wallProcesses, "looking at the box's first process", unix.SYS_OPENAT, opens("/proc/1/status", unix.O_RDONLY), unix.ENOENT)
 	add(wallProcesses, "looking at itself", unix.SYS_OPENAT, opens("/proc/self/status", unix.O_RDONLY))
@@ -106,9 +112,11 @@ func attempts() []attempt {
 	add(wallPrivileges, "starting a process in one", unix.SYS_CLONE, numbers(unix.CLONE_NEWUSER|int(unix.SIGCHLD), 0, 0, 0, 0), unix.EPERM)
 	add(wallPrivileges, "having it hidden from the filter", unix.SYS_CLONE3, numbers(0, 0), unix.ENOSYS)
 	add(wallCalls, "io_uring", unix.SYS_IO_URING_SETUP, numbers(1, 0), unix.ENOSYS)
-	add(wallCalls, "keyrings", unix.SYS_KEYCTL, numbers(0, 0, 0, 0, 0), unix.ENOSYS)
+	add(wallCalls, "keyrings", unix.SYS_KEYCTL, func(*program) []value {
+		return []value{number(unix.KEYCTL_GET_KEYRING_ID), {n: ^uint64(2)}, number(1)} // of the session
+	}, unix.ENOSYS)
 	add(wallCalls, "userfaultfd", unix.SYS_USERFAULTFD, numbers(0), unix.ENOSYS)
-	add(wallCalls, "programs without a file", unix.SYS_MEMFD_CREATE, numbers(0, 0), unix.ENOSYS)
+	add(wallCalls, "programs without a file", unix.SYS_MEMFD_CREATE, func(p *program) []value { return []value{p.text("probe"), number(0)} }, unix.ENOSYS)
 	add(wallCalls, "splice", unix.SYS_SPLICE, numbers(0, 0, 0, 0, 0, 0), unix.ENOSYS)
 	add(wallDisk, "writing into /tmp", unix.SYS_OPENAT, opens(tmpDir+"/probe", unix.O_WRONLY|unix.O_CREAT))
 	add(wallDisk, "writing more than there is space", unix.SYS_FALLOCATE, func(p *program) []value {

@@ -55,6 +55,8 @@ type step struct {
 	store variable
 	want  int64
 	to    *step // where a branch leads
+
+	option string // that it sets, of a file system
 }
 
 // A stage is a part of setting a box up. It names the step that failed.

@@ -245,7 +245,7 @@ func (p *program) filesystem(kind string, flags uint64, options ...string) varia
 	context, made := p.variable(), p.variable()
 	p.call(unix.SYS_FSOPEN, p.text(kind), number(unix.FSOPEN_CLOEXEC)).into(context)
 	for i := 0; i < len(options); i += 2 {
-		p.call(unix.SYS_FSCONFIG, context.value(), number(unix.FSCONFIG_SET_STRING), p.text(options[i]), p.text(options[i+1]), number(0))
+		p.call(unix.SYS_FSCONFIG, context.value(), number(unix.FSCONFIG_SET_STRING), p.text(options[i]), p.text(options[i+1]), number(0)).option = options[i]
 	}
 	p.call(unix.SYS_FSCONFIG, context.value(), number(unix.FSCONFIG_CMD_CREATE), number(0), number(0), number(0))
 	p.call(unix.SYS_FSMOUNT, context.value(), number(unix.FSMOUNT_CLOEXEC), number(flags)).into(made)
@@ -282,6 +282,9 @@ func (p *program) setFlags(mount variable, flags uint64, recursive int) {
 // inside adds what is done in the new namespaces, and returns its first step.
 func (s *setup) inside(p *program, o order) *step {
 	begin := p.say('H')
+	// Its end stops every process that it can reach, and so it must be alone.
+	p.stage = stageNamespaces
+	p.call(unix.SYS_GETPID).must(1)
 	p.stage = stageDeath
 	p.dieWithHost()
 	p.stage = stageRoot

@@ -111,11 +111,28 @@ func children() []string {
 	return left
 }
 
+// stands reports whether the wall stands here.
+func stands(t testing.TB, e *sandbox.Executor, wall string) bool {
+	t.Helper()
+	p, err := e.Posture(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range p.Walls {
+		if w.Name == wall {
+			return w.Stands
+		}
+	}
+	t.Fatalf("the posture has no wall %q", wall)
+	return false
+}
+
 func TestConformance(t *testing.T) {
 	e, runtime := open(t, sandbox.Config{})
 	executortest.Run(t, executortest.Setup{
 		New:          func(executortest.T) executor.Executor { return e },
 		Interpreters: interpreters(t),
 		Leftovers:    func() []string { return leftovers(runtime) },
+		Lacks:        executortest.Lacks{Memory: !stands(t, e, "memory")},
 	})
 }

@@ -1,0 +1,90 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/sandbox"
+	"go.uber.org/goleak"
+)
+
+func descriptors(t testing.TB) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open []string
+	for _, e := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
+			open = append(open, to)
+		}
+	}
+	return open
+}
+
+func mounts(t testing.TB) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "\n")
+}
+
+// B3, case 40: a few hundred runs of every ending leave no process, no cgroup, no
+// mount, no folder, no descriptor and no goroutine.
+func TestNothingLeaks(t *testing.T) {
+	e, runtime := open(t, sandbox.Config{})
+	w := executortest.NewWorld(interpreters(t))
+	everything := func() {
+		for _, text := range []string{
+			"echo hi\n", "exit 3\n", "kill -9 $$\n", "sleep 60 & echo hi\n", "setsid sleep 60 & echo hi\n",
+			"while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done\n", "mkfifo outputs/x; echo x >outputs/y\n",
+		} {
+			o := script("sh", text)
+			o.Policy.MaxOutput = 1024
+			if _, err := e.Execute(t.Context(), admit(t, w, o)); err != nil {
+				t.Error(err)
+			}
+		}
+		o := script("sh", "sleep 60\n")
+		o.Policy.Timeout = 20 * time.Millisecond
+		if res, err := e.Execute(t.Context(), admit(t, w, o)); err != nil || res.Ending != executor.Expired() {
+			t.Error(res.Ending, err)
+		}
+		// Cancelled at any moment, the start of the box too.
+		for _, after := range []time.Duration{0, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond, 20 * time.Millisecond} {
+			ctx, cancel := context.WithTimeout(t.Context(), after)
+			if _, err := e.Execute(ctx, admit(t, w, script("sh", "sleep 60\n"))); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("cancelled after %v: got error %v", after, err)
+			}
+			cancel()
+		}
+	}
+	everything() // whatever is made once is made now
+	before, mounted, goroutines := descriptors(t), mounts(t), goleak.IgnoreCurrent()
+	for range 20 {
+		everything()
+	}
+	if after := descriptors(t); len(after) > len(before) {
+		t.Errorf("descriptors: %d before and %d after: %q", len(before), len(after), after)
+	}
+	if got := mounts(t); got != mounted {
+		t.Errorf("%d mounts before and %d after", mounted, got)
+	}
+	if left := leftovers(runtime); len(left) > 0 {
+		t.Errorf("left %q", left)
+	}
+	if err := goleak.Find(goroutines); err != nil {
+		t.Error(err)
+	}
+}

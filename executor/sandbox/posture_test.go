@@ -1,0 +1,55 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox_test
+
+import (
+	"testing"
+
+	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/grant"
+)
+
+// B2: the posture is of the tier of sandboxes, every required wall stands with a
+// proof, and what does not stand says what to do.
+func TestPosture(t *testing.T) {
+	e, _ := open(t, sandbox.Config{})
+	p, err := e.Posture(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Executor != "sandbox" || p.Tier != grant.Sandbox || p.Claimed {
+		t.Errorf("got %+v", p)
+	}
+	optional := map[string]bool{"memory": true, "processes": true, "processor time": true}
+	for _, w := range p.Walls {
+		if !w.Stands && !optional[w.Name] {
+			t.Errorf("wall %+v does not stand", w)
+		}
+		if w.Proof == "" || w.Stands == (w.Remedy != "") {
+			t.Errorf("wall %+v has no proof, a remedy that nobody needs, or none", w)
+		}
+		t.Logf("%-22s %v: %s %s", w.Name, w.Stands, w.Proof, w.Remedy)
+	}
+}
+
+// B2: the digest of what was seen of the walls is the same for the same run, and
+// another for other walls.
+func TestPostureDigest(t *testing.T) {
+	e, _ := open(t, sandbox.Config{})
+	w := executortest.NewWorld(interpreters(t))
+	run := func(o executortest.Order) string {
+		t.Helper()
+		res, err := e.Execute(t.Context(), admit(t, w, o))
+		if err != nil || res.PostureDigest.IsZero() {
+			t.Fatal(res, err)
+		}
+		return res.PostureDigest.String()
+	}
+	first, again := run(script("sh", "true\n")), run(script("sh", "exit 1\n"))
+	o := script("sh", "true\n")
+	o.Policy.Processes = 10
+	if other := run(o); first != again || other == first {
+		t.Errorf("got %s, %s and %s", first, again, other)
+	}
+}
