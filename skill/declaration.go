@@ -70,7 +70,7 @@ type declReader struct {
 }
 
 func (r *declReader) bad(code string, line int, remedy, format string, args ...any) {
-	r.diags = append(r.diags, Diagnostic{Error, code, DeclarationName, line, fmt.Sprintf(format, args...), remedy})
+	r.diags = append(r.diags, Diagnostic{Error, code, DeclarationName, line, clip(fmt.Sprintf(format, args...), maxSaid), remedy})
 }
 
 // is reports whether n is of the kind, and says so where it is not.

@@ -41,8 +41,12 @@ func readMarkdown(data []byte, folder string) (m Meta, body string, diags []Diag
 }
 
 func (r *reader) say(s Severity, code string, line int, remedy, format string, args ...any) {
-	r.diags = append(r.diags, Diagnostic{s, code, markdown, line, fmt.Sprintf(format, args...), remedy})
+	// What a publisher wrote may stand in it: it is bounded here for whatever says it.
+	r.diags = append(r.diags, Diagnostic{s, code, markdown, line, clip(fmt.Sprintf(format, args...), maxSaid), remedy})
 }
+
+// maxSaid is the most bytes that one diagnostic says.
+const maxSaid = 1000
 
 func (r *reader) read(data []byte) (m Meta, body string) {
 	text := strings.TrimPrefix(string(data), "\uFEFF")
@@ -214,7 +218,7 @@ func (r *reader) fields(root *strictyaml.Node, first, last int) Meta {
 		case "metadata":
 			m.Metadata = r.metadata(f)
 		default:
-			unknown = append(unknown, visible(f.Key))
+			unknown = append(unknown, visible(clip(f.Key, 60)))
 			if unknownLine == 0 {
 				unknownLine = f.Line
 			}
