@@ -1,20 +1,18 @@
 package tracon
 
 import (
-	"log/slog"
-
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/executor/sandbox"
 )
 
-// newDefault makes the platform's default executor: a plain local process. On
-// Linux the sandbox takes its place once it is built.
-func newDefault(log *slog.Logger) (*process.Executor, error) {
-	return process.New(process.Config{Logger: log})
-}
-
-// isDefault reports whether e, or what nil stands for, is the platform's default.
+// isDefault reports whether e, or what nil stands for, is one of the built-in
+// executors that run scripts on this very host. Whoever requires a custom one
+// wants them to run elsewhere.
 func isDefault(e executor.Executor) bool {
-	_, plain := e.(*process.Executor)
-	return e == nil || plain
+	switch e.(type) {
+	case nil, *process.Executor, *sandbox.Executor:
+		return true
+	}
+	return false
 }

@@ -118,7 +118,7 @@ func (j *job) call(ctx context.Context) (a answer) {
 
 // outcome applies the limits again to what an executor returned (R25).
 func (j *job) outcome(res executor.Result) Outcome {
-	out := Outcome{Ending: res.Ending, Truncated: res.Truncated, Notes: res.Notes}
+	out := Outcome{Ending: res.Ending, Truncated: res.Truncated, Notes: res.Notes, PostureDigest: res.PostureDigest}
 	for _, s := range []struct {
 		to   *string
 		from []byte
@@ -194,7 +194,16 @@ func (j *job) ending(out Outcome, err error) (string, []audit.Fact) {
 		"stdoutBytes", fmt.Sprint(len(out.Stdout)), "stdoutCommitment", j.commitment(out.Stdout),
 		"stderrBytes", fmt.Sprint(len(out.Stderr)), "stderrCommitment", j.commitment(out.Stderr),
 		"outputFiles", fmt.Sprint(len(out.Outputs)),
+		"posture", postureOf(out),
 		"truncated", yes[out.Truncated], "abandoned", yes[out.Abandoned])...)
+}
+
+// postureOf names what the executor saw of the walls around this run.
+func postureOf(out Outcome) string {
+	if out.PostureDigest.IsZero() {
+		return ""
+	}
+	return out.PostureDigest.String()
 }
 
 // commitment ties a stream to the log without showing it, as the gate does with

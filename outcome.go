@@ -30,6 +30,8 @@ type Outcome struct {
 	GrantID   string          // of the grant that opened the gates
 	Standing  gate.Standing   // of the executor
 	Receipt   audit.Receipt   // of the admission
+
+	PostureDigest bundle.Digest // of what the executor saw of the walls around this run; zero where it looks at none
 }
 
 // Errors that Run returns besides a *gate.Denial and audit.ErrUnavailable.

@@ -32,12 +32,12 @@ type Config struct {
 	// Gate decides. Required.
 	Gate *gate.Gate
 
-	// Executor runs what the gate admits. Nil means the platform's default, a
-	// plain local process, which is closed with the runner.
+	// Executor runs what the gate admits. Nil means the platform's default, which is
+	// closed with the runner: on Linux the sandbox, elsewhere a plain local process.
 	Executor executor.Executor
 
-	// RequireCustomExecutor makes New fail with ErrDefaultExecutor when the
-	// platform's default is what resolves, be it by silence or by being passed.
+	// RequireCustomExecutor makes New fail with ErrDefaultExecutor when a built-in
+	// executor of this host is what resolves, be it by silence or by being passed.
 	RequireCustomExecutor bool
 
 	// Calls keeps a record of every admitted call, in one transaction with its

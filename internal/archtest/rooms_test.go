@@ -25,15 +25,18 @@ var rooms = map[string]rule{
 	"gate":     {"audit bundle grant internal/id", "", true, "the core decides by values alone: no executor, no concrete store"},
 	"executor": {"bundle gate grant", "", true, "the seam sees what was admitted; with no log it can write none (R18)"},
 	"toolcall": {"audit bundle", "", true, "a record is made by the runner, not by the gates"},
-	"":         {"audit bundle executor executor/process gate grant toolcall", "", true, "the front door may name the platform's default executor"},
+	"":         {"audit bundle executor executor/process executor/sandbox gate grant toolcall", "", true, "the front door may name the platform's default executor"},
 	"admin":    {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
 
 	// How scripts run.
-	"executor/interpreter":    {"bundle executor gate", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
-	"executor/internal/box":   {"bundle executor executor/internal/notes gate", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
-	"executor/internal/notes": {"bundle gate", "", true, "a base of executors: the words for what people stumble over"},
-	"executor/process":        {"bundle executor executor/internal/box executor/internal/notes executor/interpreter grant", "golang.org/x/sys", true, "the plain local process is part of the spine"},
-	"executor/executortest":   {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
+	"executor/interpreter":          {"bundle executor gate", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
+	"executor/internal/box":         {"bundle executor executor/internal/notes gate", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
+	"executor/internal/notes":       {"bundle gate", "", true, "a base of executors: the words for what people stumble over"},
+	"executor/process":              {"bundle executor executor/internal/box executor/internal/notes executor/interpreter grant", "golang.org/x/sys", true, "the plain local process is part of the spine"},
+	"executor/sandbox":              {"bundle executor executor/internal/box executor/internal/notes executor/interpreter gate grant", "golang.org/x/sys", true, "the default of Linux is part of the spine"},
+	"executor/executortest/bare":    {"bundle executor gate", "", true, "an executor without walls, for the controls of the hostile suite"},
+	"executor/executortest/hostile": {"bundle executor executor/executortest gate grant", "golang.org/x/sys", true, "the catalogue of attacks; its requests come from the suite beside it"},
+	"executor/executortest":         {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
 
 	// Where facts are kept.
 	"store":                   {"admin audit gate grant toolcall", "", true, "the union of what stores keep"},
@@ -51,7 +54,7 @@ var rooms = map[string]rule{
 	"internal/archtest":   {"", "", true, "it reads the house from outside"},
 	"internal/cli":        {". admin audit bundle executor executor/interpreter gate grant internal/config internal/daemon internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":     {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
-	"internal/daemon":     {". admin audit bundle executor executor/interpreter executor/process gate grant internal/config schema skill store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":     {". admin audit bundle executor executor/interpreter executor/process executor/sandbox gate grant internal/config schema skill store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/gatecase":   {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/id":         {"", "", true, "ids are made in one place"},
 	"internal/strictjson": {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
@@ -79,7 +82,7 @@ var libraries = map[string]string{
 var testLibraries = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
 
 // suites are the rooms that are there for tests; a binary links none of them.
-var suites = []string{"executor/executortest", "internal/gatecase", "store/storetest"}
+var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "store/storetest"}
 
 // bans are packages of the standard library that only some rooms may import.
 // A name that ends in "/..." covers those below it.
@@ -90,7 +93,7 @@ var bans = map[string]struct{ rooms, why string }{
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
 	"net/http":       {"", "no room of this house has a door to the network yet"},
-	"net":            {"", "no room of this house has a door to the network yet"},
+	"net":            {"executor/executortest/hostile", "no room of this house has a door to the network yet; the hostile suite listens on loopback to see who comes"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
 	"testing":        {"internal/gatecase store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},

@@ -59,10 +59,10 @@ no fault by itself.`,
 				}
 				rows := [][]string{}
 				for _, f := range findings {
-					rows = append(rows, []string{mark(f.OK, "ok", "AMISS"), f.What, f.Detail, f.Remedy})
+					rows = append(rows, told(mark(f.OK, "ok", "AMISS"), f.What, f.Detail, f.Remedy)...)
 				}
 				for _, w := range posture.Walls {
-					rows = append(rows, []string{mark(w.Stands, "stands", "no wall"), w.Name, w.Proof, w.Remedy})
+					rows = append(rows, told(mark(w.Stands, "stands", "no wall"), w.Name, w.Proof, w.Remedy)...)
 				}
 				return errors.Join(a.styled(rows, false, func(row, column int) style {
 					switch {
@@ -78,6 +78,15 @@ no fault by itself.`,
 			})
 		},
 	}
+}
+
+// told are the rows of one finding: what to do stands below what is.
+func told(mark, what, detail, remedy string) [][]string {
+	rows := [][]string{{mark, what, detail}}
+	if remedy != "" {
+		rows = append(rows, []string{"", "", "→ " + remedy})
+	}
+	return rows
 }
 
 func mark(ok bool, yes, no string) string {

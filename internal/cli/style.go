@@ -55,7 +55,7 @@ func (a *app) styled(rows [][]string, heading bool, look func(row, column int) s
 		}
 	}
 	room := 0
-	if a.outTTY && heading {
+	if a.outTTY {
 		room = a.width()
 	}
 	var b strings.Builder

@@ -40,7 +40,7 @@ func Load(src Source) (*Config, error) {
 	if src.Getenv == nil {
 		src.Getenv = func(string) string { return "" }
 	}
-	c := &Config{Executor: "process", Content: bundle.Limits{}.OrDefaults(), origins: map[string]string{}}
+	c := &Config{Executor: defaultExecutor(), Content: bundle.Limits{}.OrDefaults(), origins: map[string]string{}}
 	c.Data = defaultData(src.Getenv)
 	if err := c.readFile(src); err != nil {
 		return nil, err

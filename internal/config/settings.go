@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,6 +44,17 @@ type Setting struct {
 	dict bool // a map of texts
 	set  func(c *Config, text string, from folder) error
 	text func(c *Config) string
+}
+
+// Executors are the names of the executors, the default of Linux first.
+var Executors = []string{"sandbox", "process"}
+
+// defaultExecutor is the strongest that the platform has.
+func defaultExecutor() string {
+	if runtime.GOOS == "linux" {
+		return "sandbox"
+	}
+	return "process"
 }
 
 // folder resolves a relative path beside where it was written.
@@ -85,10 +97,10 @@ var Settings = []Setting{
 			return nil
 		},
 		text: func(c *Config) string { return strings.Join(c.Skills, ",") }},
-	{Key: "executor", Doc: "what runs the scripts: process",
+	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off",
 		set: func(c *Config, s string, _ folder) error {
-			if s != "process" {
-				return fmt.Errorf("%q is not an executor; there is: process", s)
+			if !slices.Contains(Executors, s) {
+				return fmt.Errorf("%q is not an executor; there is: %s", s, strings.Join(Executors, ", "))
 			}
 			c.Executor = s
 			return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
@@ -44,9 +46,9 @@ type House struct {
 
 	named  *named
 	logger *slog.Logger
-	roots  bool              // the configuration's roots were added to Skills
-	exec   *process.Executor // nil until Start
-	runner *tracon.Runner    // nil until Start
+	roots  bool           // the configuration's roots were added to Skills
+	exec   local          // nil until Start
+	runner *tracon.Runner // nil until Start
 }
 
 // Open opens the installation that c tells of. The data folder is made if need
@@ -90,11 +92,27 @@ func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {
 	return h.runner, err
 }
 
-func (h *House) executor() (*process.Executor, error) {
+// local is an executor of this host, which is closed with the house.
+type local interface {
+	executor.Executor
+	executor.Posturer
+	io.Closer
+}
+
+// executor starts the one that the configuration names. Where it cannot stand as
+// it should, that is an error: there is no falling back to another.
+func (h *House) executor() (e local, err error) {
 	if h.exec != nil {
 		return h.exec, nil
 	}
-	e, err := process.New(process.Config{Runtime: h.Config.Runtime, Logger: h.logger})
+	switch h.Config.Executor {
+	case sandbox.Name:
+		e, err = sandbox.New(sandbox.Config{Runtime: h.Config.Runtime, Logger: h.logger})
+	case process.Name:
+		e, err = process.New(process.Config{Runtime: h.Config.Runtime, Logger: h.logger})
+	default:
+		err = errors.New("there is no such executor")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the executor %s: %w", h.Config.Executor, err)
 	}

@@ -33,6 +33,7 @@ func open(t *testing.T, files map[string]string) (*daemon.House, string) {
 		write(t, filepath.Join(dir, "skills", path), text)
 	}
 	env := map[string]string{"HOME": dir, "TRACON_RUNTIME": filepath.Join(dir, "run"), "TRACON_SKILLS": filepath.Join(dir, "skills")}
+	env["TRACON_EXECUTOR"] = os.Getenv("TRACON_EXECUTOR")
 	c, err := config.Load(config.Source{Getenv: func(k string) string { return env[k] }, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +217,7 @@ func TestSeveralProcessesShareTheData(t *testing.T) {
 
 // R11, case 35: an interpreter that was replaced after it was listed does not run.
 func TestInterpreterReplaced(t *testing.T) {
+	t.Setenv("TRACON_EXECUTOR", "process") // a box sees the interpreters below /usr alone, and those are not ours to replace
 	h, dir := open(t, map[string]string{"s/SKILL.md": front, "s/a.sh": "echo hi\n"})
 	grantAll(t, h)
 	host, err := h.Hosts.Host(t.Context())
