@@ -262,6 +262,9 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	if left := int(c.end.number); why == ended && c.end.tag == 'D' && left > 0 {
 		out.Notes = append(out.Notes, stopped(left))
 	}
+	if code, ok := out.Ending.ExitCode(); ok && r.group.outOfMemory() {
+		out.Notes = append(out.Notes, fmt.Sprintf("a process of the script was killed at the limit of memory; the script itself ended with exit code %d", code))
+	}
 	files, told := box.Adopt(r.folders, j.skill, j.inputs, r.laid, reach(j.skill)).Collect(j.harvest)
 	out.Outputs, out.Notes = files, append(out.Notes, told...)
 	return out, nil

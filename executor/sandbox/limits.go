@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"math"
 	"os"
 	"syscall"
 	"time"
@@ -98,7 +99,7 @@ func (g group) remove() error { return errors.Join(g.v2.Remove(), g.v1.Remove())
 func (l *limits) rlimits(kind interpreter.Kind, want box.Limits, timeout time.Duration) []rlimit {
 	list := []rlimit{
 		{unix.RLIMIT_CORE, 1}, // unlike 0, this also keeps the memory from a handler of the system
-		{unix.RLIMIT_CPU, uint64((timeout+time.Second-1)/time.Second) + 1},
+		{unix.RLIMIT_CPU, uint64(math.Ceil(timeout.Seconds()*max(1, want.Processors))) + 1},
 		{unix.RLIMIT_NOFILE, 256},
 		{unix.RLIMIT_NPROC, uint64(want.Processes)},
 		{unix.RLIMIT_MEMLOCK, 64 << 10},

@@ -460,8 +460,7 @@ func (s *setup) confine(p *program, o order) {
 	p.call(unix.SYS_OPENAT, atCwd, p.text(o.interpreter), number(unix.O_PATH|unix.O_CLOEXEC), number(0)).into(program)
 	p.stage = stageLimits
 	for _, r := range o.rlimits {
-		b := binary.LittleEndian.AppendUint64(nil, r.limit)
-		p.call(unix.SYS_PRLIMIT64, number(0), number(r.what), p.bytes(binary.LittleEndian.AppendUint64(b, r.limit)), number(0))
+		p.limit(r)
 	}
 	p.stage = stageSignals
 	none := p.bytes(make([]byte, 32))
@@ -496,6 +495,11 @@ func (s *setup) confine(p *program, o order) {
 	p.call(unix.SYS_SECCOMP, number(unix.SECCOMP_SET_MODE_FILTER), number(0), p.bytes(filter))
 }
 
+func (p *program) limit(r rlimit) {
+	b := binary.LittleEndian.AppendUint64(nil, r.limit)
+	p.call(unix.SYS_PRLIMIT64, number(0), number(r.what), p.bytes(binary.LittleEndian.AppendUint64(b, r.limit)), number(0))
+}
+
 // secureBits take all meaning from being root, for good.
 const secureBits = 0xef
 
@@ -506,6 +510,13 @@ func (s *setup) script(p *program, o order) *step {
 	p.say('R')
 	p.stage = stageWait
 	p.call(unix.SYS_READ, number(statusFD), p.record(make([]byte, 8)), number(1)).must(1)
+	// The process that made the namespaces is gone by now, and no longer counts.
+	p.stage = stageLimits
+	for _, r := range o.rlimits {
+		if r.what == unix.RLIMIT_NPROC {
+			p.limit(rlimit{r.what, r.limit - 1})
+		}
+	}
 	p.stage = stageExec
 	if o.attempts != nil {
 		p.try(o.attempts)
