@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/schema"
@@ -106,9 +108,33 @@ func openSQLite(b *testing.B) store.Store {
 	return st
 }
 
+// local is an executor of this host, staged where a host stages by default.
+type local interface {
+	executor.Executor
+	io.Closer
+}
+
+// A way is an executor and a store.
+type way struct {
+	name     string
+	executor func() (local, error)
+	open     func(*testing.B) store.Store
+}
+
+func ways() []way {
+	plain := func() (local, error) { return process.New(process.Config{}) }
+	boxed := func() (local, error) { return sandbox.New(sandbox.Config{}) }
+	memory := func(*testing.B) store.Store { return memstore.New() }
+	all := []way{{"process/memory", plain, memory}, {"process/sqlite", plain, openSQLite}}
+	if runtime.GOOS == "linux" {
+		all = append(all, way{"sandbox/memory", boxed, memory}, way{"sandbox/sqlite", boxed, openSQLite})
+	}
+	return all
+}
+
 // BenchmarkTrue runs a script that does nothing: bare, by os/exec of the same
-// interpreter; by the executor alone with everything in memory; and the whole
-// path with SQLite at full durability. The last two report their ratio to bare.
+// interpreter; and the whole path, by each executor, with everything in memory and
+// with SQLite at full durability. These report their ratio to bare.
 func BenchmarkTrue(b *testing.B) {
 	for _, lang := range []struct{ name, script, body string }{
 		{"sh", "true.sh", ":\n"},
@@ -133,20 +159,14 @@ func BenchmarkTrue(b *testing.B) {
 					bare()
 				}
 			})
-			for _, kept := range []struct {
-				name string
-				open func(*testing.B) store.Store
-			}{
-				{"memory", func(*testing.B) store.Store { return memstore.New() }},
-				{"sqlite", openSQLite},
-			} {
-				b.Run(kept.name, func(b *testing.B) {
-					e, err := process.New(process.Config{}) // staged where a host stages by default
+			for _, way := range ways() {
+				b.Run(way.name, func(b *testing.B) {
+					e, err := way.executor()
 					if err != nil {
 						b.Fatal(err)
 					}
 					defer e.Close()
-					h := newHost(b, kept.open(b), e, lang.script, lang.body)
+					h := newHost(b, way.open(b), e, lang.script, lang.body)
 					var with, without time.Duration
 					for b.Loop() { // in turn, so that both see the same machine
 						start := time.Now()
