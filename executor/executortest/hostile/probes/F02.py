@@ -7,7 +7,4 @@ def door():
     s.connect(P['socket'])
     return s.recv(100)
 tell('socket', door)
-def copy():
-    import sqlite3
-    return sqlite3.connect('file:%s?mode=ro' % P['database'], uri=True).execute('select 1').fetchone()
 tell('opened', lambda: os.close(os.open(P['database'], os.O_RDONLY)))

@@ -22,5 +22,5 @@ def tree():
         call(P['unshare'], 0x10000000 | 0x20000)
     except OSError:
         pass
-    call(P['open_tree'], -100, ctypes.c_char_p(b'/'), 1)
+    call(P['open_tree'], -100, ctypes.c_char_p(b'/'), 0x8001)
 child('tree', tree)

@@ -4,10 +4,10 @@ for d in ('outputs', TMP, home, '.'):
     for i in range(20):
         os.symlink(P['folder'], d + '/farm/folder%d' % i)
         os.symlink(P['open'], d + '/farm/file%d' % i)
-    os.symlink('/', d + '/farm/root')
 say('laid', 'ok')
 # Until it is stopped, one process swaps a folder and a link.
 if os.fork() == 0:
+    quiet()
     os.mkdir('outputs/d')
     write('outputs/d/inside', 'x')
     os.symlink(P['folder'], 'outputs/e')

@@ -2,6 +2,5 @@ for d in outputs "$TMPDIR" "$HOME" .; do
 	mkdir "$d/farm"
 	ln -s "$folder" "$d/farm/folder"
 	ln -s "$open" "$d/farm/file"
-	ln -s / "$d/farm/root"
 done
 ok laid

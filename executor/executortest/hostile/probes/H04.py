@@ -1,6 +1,5 @@
 import socket
 os.mkfifo('outputs/fifo')
-os.mkfifo('outputs/report.csv')
 s = socket.socket(socket.AF_UNIX)
 s.bind('outputs/socket')
 try:

@@ -1,1 +1,1 @@
-mkfifo outputs/fifo outputs/report.csv && mkdir outputs/folder.csv && echo fine >outputs/fine && ok laid
+mkfifo outputs/fifo && mkdir outputs/folder.csv && echo fine >outputs/fine && ok laid

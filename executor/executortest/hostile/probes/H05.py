@@ -5,6 +5,7 @@ for i in range(3):
         f.truncate(3 << 20)
 # A process lets a file grow until it is stopped.
 if os.fork() == 0:
+    quiet()
     fd = os.open('outputs/growing', os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     end = time.monotonic() + 10
     while time.monotonic() < end:

@@ -50,6 +50,14 @@ def call(nr, *args):
     return r
 
 
+# quiet lets go of the output, so that nobody waits for this process.
+def quiet():
+    n = os.open('/dev/null', os.O_RDWR)
+    for i in range(3):
+        os.dup2(n, i)
+    os.close(n)
+
+
 def read(path, n=4096):
     with open(path, 'rb', buffering=0) as f:
         return f.read(n)

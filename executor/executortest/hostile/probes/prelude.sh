@@ -6,7 +6,8 @@ done
 ok() { printf '%s\tok\t%s\n' "$1" "$(printf %s "${2-}" | tr '\n\000' '  ')"; }
 no() { printf '%s\tno\t%s\n' "$1" "${2-}"; }
 reads() {
-	if text=$(head -c 4096 -- "$2" 2>/dev/null | tr '\000' ' '; exit "${PIPESTATUS:-0}") && [ -n "$text" ]; then ok "$1" "$text"; else no "$1" unreadable; fi
+	text=$(head -c 4096 -- "$2" 2>/dev/null | tr '\000' ' ')
+	if [ -n "$text" ]; then ok "$1" "$text"; else no "$1"; fi
 }
 tries() {
 	attempt=$1

@@ -1,0 +1,204 @@
+//go:build linux
+
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
+)
+
+// patience is how much later than it should an executor may answer: less than the
+// time for which a control waits, and far more than a busy machine needs.
+const patience = 5 * time.Second
+
+// maxRaces is how many runs a race has at most.
+const maxRaces = 2000
+
+// strangeNames holds that no output has a name that means something elsewhere.
+func strangeNames(_ *trial, f *findings) {
+	for _, o := range f.result.Outputs {
+		if err := bundle.CheckPath(o.Path); err != nil {
+			f.through["names"] = err.Error()
+		}
+	}
+	for _, n := range f.result.Notes {
+		if strings.ContainsFunc(n, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x202e || r == 0xfffd }) {
+			f.through["names"] = fmt.Sprintf("a note holds a control character: %q", n)
+		}
+	}
+}
+
+// race repeats a run whose script leaves a process that swaps outputs/d, a
+// folder, and outputs/e, a link. The race was won as often as both were seen
+// where they had not been at the start, and as they had been.
+func race(k *trial, ex executor.Executor) *findings {
+	k.Helper()
+	var last *findings
+	swapped, plain := 0, 0
+	begin := time.Now()
+	for n := 0; n < maxRaces && time.Since(begin) < k.setup.Races && k.Context().Err() == nil; n++ {
+		last = k.once(ex)
+		if len(last.through) > 0 || len(last.faults) > 0 {
+			break
+		}
+		for _, o := range last.result.Outputs {
+			switch {
+			case strings.HasPrefix(o.Path, "d/"):
+				plain++
+			case strings.HasPrefix(o.Path, "e/"):
+				swapped++
+			}
+		}
+	}
+	last.windows = min(swapped, plain)
+	if last.windows == 0 && len(last.through) == 0 && len(last.faults) == 0 {
+		last.fault("the race never took place: %d times as laid, %d times swapped", plain, swapped)
+	}
+	return last
+}
+
+// leaking hands open files to whoever starts a program.
+func leaking(k *trial, ex executor.Executor) *findings {
+	k.Helper()
+	defer k.host.unleak()
+	if err := k.host.leak(); err != nil {
+		k.Fatalf("hostile: leaking descriptors: %v", err)
+	}
+	return k.once(ex)
+}
+
+// late holds that a run answered about when its timeout had passed.
+func late(_ *trial, f *findings) {
+	if f.took > time.Second+patience {
+		f.through["late"] = fmt.Sprintf("with a timeout of 1 s, the host answered after %v", f.took.Round(time.Millisecond))
+	}
+}
+
+func oneSecond(p *gate.Policy) { p.Timeout = time.Second }
+
+func timedOut(e executor.Ending) bool { return e.TimedOut() }
+
+func anyEnding(e executor.Ending) bool { return !e.IsZero() }
+
+var errStopped = errors.New("hostile: the caller stops the run")
+
+// watch calls f for each piece of output, until stop is called.
+func watch(f func(line string)) (live *gate.Live, stop func()) {
+	live = gate.NewLive(0)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for c := range live.Chunks() {
+			for line := range strings.Lines(string(c.Data)) {
+				f(strings.TrimSuffix(line, "\n"))
+			}
+		}
+	}()
+	return live, func() { live.Close(); <-done }
+}
+
+// cancelled cancels a run as soon as its trap is laid.
+func cancelled(k *trial, ex executor.Executor) *findings {
+	k.Helper()
+	return k.judged(func(token string) *findings {
+		ctx, cancel := context.WithCancelCause(k.Context())
+		defer cancel(nil)
+		live, stop := watch(func(line string) {
+			if strings.HasPrefix(line, "laid\tok") {
+				cancel(errStopped)
+			}
+		})
+		defer stop()
+		f := k.script(ctx, ex, token, nil, live)
+		if f.err == nil {
+			f.fault("the run was not cancelled: %v", f.result.Ending)
+		} else if !errors.Is(f.err, errStopped) {
+			f.fault("R24: got error %v, want the cause of the context", f.err)
+		}
+		return f
+	})
+}
+
+// visited runs a script that listens, and connects to it from the host.
+func visited(k *trial, ex executor.Executor) *findings {
+	k.Helper()
+	return k.judged(func(token string) *findings {
+		live, stop := watch(func(line string) {
+			port, ok := strings.CutPrefix(line, "port\tfact\t")
+			if !ok {
+				return
+			}
+			var d net.Dialer
+			ctx, cancel := context.WithTimeout(k.Context(), time.Second)
+			defer cancel()
+			if c, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", port)); err == nil {
+				c.Close()
+			}
+		})
+		defer stop()
+		return k.script(k.Context(), ex, token, nil, live)
+	})
+}
+
+// pair runs two scripts of two tenants, the second while the first waits with
+// what it laid.
+func pair(k *trial, ex executor.Executor) *findings {
+	k.Helper()
+	return k.both(ex, true)
+}
+
+// after runs the second when the first has ended.
+func after(k *trial, ex executor.Executor) *findings {
+	k.Helper()
+	return k.both(ex, false)
+}
+
+func (k *trial) both(ex executor.Executor, together bool) *findings {
+	k.Helper()
+	return k.judged(func(token string) *findings {
+		passed := newSecret()
+		k.host.secrets[inToken] = passed
+		more := map[string]string{"pair": newSecret(), "side": "second", "token": "0"}
+		first := maps.Clone(more)
+		first["side"], first["token"] = "first", passed
+		second := func() *findings { return k.script(k.Context(), ex, token, more, nil) }
+		ctx, cancel := context.WithCancelCause(k.Context())
+		defer cancel(nil)
+		laid := make(chan struct{}, 16)
+		live, stop := watch(func(line string) {
+			if strings.HasPrefix(line, "laid\tok") {
+				laid <- struct{}{}
+			}
+		})
+		defer stop()
+		if !together {
+			one := k.execute(k.Context(), ex, token, first, live)
+			if _, ok := one.said["laid"]; !ok {
+				one.fault("the first run laid nothing: %.300s", one.result.Stderr)
+				return one
+			}
+			return second()
+		}
+		ended := make(chan *findings, 1)
+		go func() { ended <- k.execute(ctx, ex, token, first, live) }()
+		select {
+		case <-laid:
+		case one := <-ended:
+			one.fault("the first run ended with %v: %.300s", one.result.Ending, one.result.Stderr)
+			return one
+		}
+		f := second()
+		cancel(errStopped)
+		<-ended
+		return f
+	})
+}

@@ -1,0 +1,50 @@
+import mmap
+kind, MiB = P['kind'], 1 << 20
+held = []
+def heap():
+    held.append(bytearray(b'x' * MiB))
+def shared():
+    m = mmap.mmap(-1, MiB)
+    m.write(b'x' * MiB)
+    held.append(m)
+def file():
+    f = open('outputs/held%d' % len(held), 'wb', buffering=0)
+    f.write(b'x' * MiB)
+    held.append(f.name)
+def pipes():
+    r, w = os.pipe()
+    import fcntl
+    try:
+        fcntl.fcntl(w, 1031, MiB)
+    except OSError:
+        pass
+    os.set_blocking(w, False)
+    try:
+        while True:
+            os.write(w, b'x' * 65536)
+    except BlockingIOError:
+        pass
+    held.append((r, w))
+def children():
+    if os.fork() == 0:
+        x = bytearray(b'x' * (32 * MiB))
+        quiet()
+        time.sleep(6)
+        os._exit(0)
+    held.append(1)
+    time.sleep(0.05)
+most = {'children': 7, 'pipes': 100}.get(kind, 200)
+try:
+    while len(held) < most:
+        globals()[kind]()
+except (MemoryError, OSError) as e:
+    say(kind, 'no', '%s at %d' % (type(e).__name__, len(held)))
+else:
+    if kind == 'children':
+        alive = 0
+        for i in range(most):
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                alive += 1
+        say(kind, 'ok' if alive == most else 'no', alive)
+    else:
+        say(kind, 'ok', len(held))

@@ -1,0 +1,10 @@
+pid = int(P['pid'])
+tell('asking', lambda: os.kill(pid, 0))
+tell('everybody', lambda: os.kill(-1, 0))
+tell('the host', lambda: os.kill(int(P['host']), 0))
+tell('its group', lambda: os.killpg(os.getpgid(pid), 0))
+def held():
+    fd = call(P['pidfd_open'], pid, 0)
+    call(P['pidfd_send_signal'], fd, 0, 0, 0)
+tell('descriptor', held)
+tell('stopping', lambda: os.kill(pid, signal.SIGTERM))

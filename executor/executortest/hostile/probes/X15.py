@@ -1,0 +1,11 @@
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        quiet()
+        os.environ.clear()
+        os.chdir('/')
+        time.sleep(12)
+        os._exit(0)
+    os._exit(0)
+os.wait()
+say('laid', 'ok')
