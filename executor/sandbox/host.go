@@ -19,7 +19,6 @@ type setup struct {
 	filter     []byte // as the kernel reads it
 	lastCap    int    // the last capability that the kernel knows
 	namespaces map[string]string
-	hard       map[int]uint64 // our own limits, which nobody here can raise
 
 	alter   func(*program) // called for each program
 	inspect func(x *expectation, pid int) (*posture, error)
@@ -28,7 +27,7 @@ type setup struct {
 // newSetup learns what the kernel has, and where the host's programs are.
 func newSetup(folders []string) (*setup, error) {
 	s := &setup{
-		filter: encode(compile(rules())), namespaces: map[string]string{}, hard: map[int]uint64{},
+		filter: encode(compile(rules())), namespaces: map[string]string{},
 		alter: func(*program) {}, inspect: (*expectation).inspect,
 	}
 	var err error

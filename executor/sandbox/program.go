@@ -43,8 +43,7 @@ func number[N ~int | ~uint | ~uint32 | ~uint64 | ~uintptr](n N) value { return v
 // A variable holds the result of a step, 32 bits.
 type variable uint64
 
-func (v variable) value() value   { return value{n: uint64(v), load: true} }
-func (v variable) address() value { return value{n: uint64(v)} }
+func (v variable) value() value { return value{n: uint64(v), load: true} }
 
 // A step is one system call of the first process.
 type step struct {

@@ -1,0 +1,47 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/executortest/bare"
+	"github.com/tracon-go/tracon/executor/executortest/hostile"
+	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/executor/sandbox"
+)
+
+// B2, B3: no attack of the catalogue gets out of a box, and each one gets
+// through where the wall is missing.
+func TestHostile(t *testing.T) {
+	e, runtime := open(t, sandbox.Config{})
+	posture, err := e.Posture(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := process.New(process.Config{Runtime: filepath.Join(t.TempDir(), "run")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b := bare.Executor{Dir: t.TempDir()}
+	hostile.Run(t, hostile.Setup{
+		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: hostile.Lacking(posture),
+		Control: func(_ executortest.T, w hostile.Wall) executor.Executor {
+			switch w {
+			case hostile.Environment, hostile.Descriptors, hostile.Cleanup, hostile.Collection, hostile.Tasks, hostile.Memory:
+				return b // a process has these walls, or has them where the host's cgroups allow it
+			}
+			return p
+		},
+		Leftovers: func() []string { return nil },
+	})
+	_ = runtime
+}
