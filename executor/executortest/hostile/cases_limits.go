@@ -8,7 +8,7 @@ import (
 )
 
 // memory is what a run of the cases about it may have, in bytes.
-const memory = 96 << 20
+const memory = 64 << 20
 
 // hunger runs the script once for each kind of memory.
 func hunger(k *trial, ex executor.Executor) *findings {
@@ -35,7 +35,7 @@ func limitCases() []testCase {
 	return []testCase{
 		{id: "R01", title: "starts 300 processes", class: "A3/HostDoS", wall: Tasks, tries: names("processes")},
 		{id: "R02", title: "starts 300 threads", class: "A3/HostDoS", wall: Tasks, tries: names("threads")},
-		{id: "R03", title: "takes twice the memory that it may have, of every kind", class: "A3/HostDoS", wall: Memory, play: hunger,
+		{id: "R03", title: "takes more memory than it may have, of every kind", class: "A3/HostDoS", wall: Memory, play: hunger,
 			policy: func(p *gate.Policy) { p.Memory = memory },
 			tries:  all(names("heap", "shared", "file", "children"), forRoot("pipes"))},
 		{id: "R06", title: "keeps four processors busy", class: "A3/PeerDoS", wall: Processors, tries: perhaps("the host may have one processor, or no time", "processors")},

@@ -76,6 +76,10 @@ func plant(t executortest.T, below string) *host {
 	}
 	h.plantKey(t)
 	h.words["host"] = strconv.Itoa(os.Getpid())
+	var err error
+	if h.files, err = h.look(); err != nil {
+		t.Fatalf("hostile: planting canaries: %v", err)
+	}
 	return h
 }
 

@@ -85,6 +85,10 @@ func late(_ *trial, f *findings) {
 
 func oneSecond(p *gate.Policy) { p.Timeout = time.Second }
 
+func crowd(p *gate.Policy) { p.Processes = 128 }
+
+func storm(p *gate.Policy) { oneSecond(p); crowd(p) }
+
 func timedOut(e executor.Ending) bool { return e.TimedOut() }
 
 func anyEnding(e executor.Ending) bool { return !e.IsZero() }

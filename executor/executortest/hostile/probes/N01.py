@@ -26,4 +26,3 @@ def way(family, host):
 tell('a way to the internet', lambda: way(socket.AF_INET, '192.0.2.1'))
 tell('a way to the metadata service', lambda: way(socket.AF_INET, '169.254.169.254'))
 tell('a way over IPv6', lambda: way(socket.AF_INET6, '2001:db8::1'))
-names = [n for _, n in socket.if_nameindex() if n != 'lo'] if hasattr(socket, 'if_nameindex') else []

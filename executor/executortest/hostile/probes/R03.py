@@ -19,12 +19,13 @@ def pipes():
     except OSError:
         pass
     os.set_blocking(w, False)
+    n = 0
     try:
         while True:
-            os.write(w, b'x' * 65536)
+            n += os.write(w, b'x' * 65536)
     except BlockingIOError:
         pass
-    held.append((r, w))
+    held.append((r, w, n))
 def children():
     if os.fork() == 0:
         x = bytearray(b'x' * (32 * MiB))
@@ -46,5 +47,8 @@ else:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
                 alive += 1
         say(kind, 'ok' if alive == most else 'no', alive)
+    elif kind == 'pipes':
+        total = sum(n for _, _, n in held) >> 20
+        say(kind, 'ok' if total > 80 else 'no', '%d MiB' % total)
     else:
         say(kind, 'ok', len(held))
