@@ -262,6 +262,9 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	if left := int(c.end.number); why == ended && c.end.tag == 'D' && left > 0 {
 		out.Notes = append(out.Notes, stopped(left))
 	}
+	if note := c.refusals.note(); note != "" {
+		out.Notes = append(out.Notes, note)
+	}
 	if code, ok := out.Ending.ExitCode(); ok && r.group.outOfMemory() {
 		out.Notes = append(out.Notes, fmt.Sprintf("a process of the script was killed at the limit of memory; the script itself ended with exit code %d", code))
 	}

@@ -92,7 +92,11 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 	}
 	e.instance = instance
 	e.limits = openLimits(instance.Name())
-	return e, e.prove()
+	if err = e.prove(); errors.Is(err, unix.EBUSY) && e.setup.asks {
+		e.setup.ask(false) // there is one who is asked already, such as a container's own
+		err = e.prove()
+	}
+	return e, err
 }
 
 // sweep stops what the scripts of a dead process left running.

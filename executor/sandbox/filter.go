@@ -24,6 +24,7 @@ const (
 	absent    action = unix.SECCOMP_RET_ERRNO | action(unix.ENOSYS)
 	forbidden action = unix.SECCOMP_RET_ERRNO | action(unix.EPERM)
 	noFamily  action = unix.SECCOMP_RET_ERRNO | action(unix.EAFNOSUPPORT)
+	askHost   action = unix.SECCOMP_RET_USER_NOTIF // the host answers, see refusals
 )
 
 // A rule is what becomes of one system call. Where it has tests, the first that
@@ -54,7 +55,8 @@ type exception struct {
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
 // rules returns the rule of each system call that has one; the others are absent.
-func rules() map[uintptr]rule {
+// Sockets are what is answered to one that does not only reach this box.
+func rules(sockets action) map[uintptr]rule {
 	r := map[uintptr]rule{}
 	for _, group := range []struct {
 		then action
@@ -67,7 +69,7 @@ func rules() map[uintptr]rule {
 	// Threads and processes, but no namespaces. clone3 hides its flags behind a
 	// pointer, where no filter can look; with ENOSYS the C library takes clone.
 	r[unix.SYS_CLONE] = rule{[]test{{arg: 0, mask: newNamespaces, any: true, then: forbidden}}, allow}
-	onlyUnix := rule{[]test{{arg: 0, is: []uint32{unix.AF_UNIX}, then: allow}}, noFamily}
+	onlyUnix := rule{[]test{{arg: 0, is: []uint32{unix.AF_UNIX}, then: allow}}, sockets}
 	r[unix.SYS_SOCKET], r[unix.SYS_SOCKETPAIR] = onlyUnix, onlyUnix
 	r[unix.SYS_PERSONALITY] = rule{[]test{{arg: 0, is: []uint32{0, 0xffffffff}, then: allow}}, forbidden}
 	r[unix.SYS_IOCTL] = rule{[]test{{arg: 1, is: []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD}, then: forbidden}}, allow}

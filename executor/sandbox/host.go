@@ -17,6 +17,7 @@ type setup struct {
 	layout     layout
 	landlock   landlock
 	filter     []byte // as the kernel reads it
+	asks       bool   // the filter asks the host what to answer to sockets
 	lastCap    int    // the last capability that the kernel knows
 	namespaces map[string]string
 
@@ -27,9 +28,10 @@ type setup struct {
 // newSetup learns what the kernel has, and where the host's programs are.
 func newSetup(folders []string) (*setup, error) {
 	s := &setup{
-		filter: encode(compile(rules())), namespaces: map[string]string{},
-		alter: func(*program) {}, inspect: (*expectation).inspect,
+		namespaces: map[string]string{},
+		alter:      func(*program) {}, inspect: (*expectation).inspect,
 	}
+	s.ask(true)
 	var err error
 	if s.landlock, err = findLandlock(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWall, &StepError{string(stageLandlock), err, remedies[stageLandlock]})
@@ -50,6 +52,16 @@ func newSetup(folders []string) (*setup, error) {
 		}
 	}
 	return s, nil
+}
+
+// ask makes the filter ask the host about sockets, or refuse them by itself.
+func (s *setup) ask(host bool) {
+	s.asks = host
+	sockets := noFamily
+	if host {
+		sockets = askHost
+	}
+	s.filter = encode(compile(rules(sockets)))
 }
 
 // within lowers limits to our own.

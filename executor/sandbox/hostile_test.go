@@ -3,6 +3,7 @@
 package sandbox_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,8 +35,12 @@ func TestHostile(t *testing.T) {
 		}
 	})
 	b := bare.Executor{Dir: t.TempDir()}
+	races := hostile.DefaultRaces
+	if os.Getenv(asNobodyEnv) != "" {
+		races /= 5 // the race is the same for every user
+	}
 	hostile.Run(t, hostile.Setup{
-		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: hostile.Lacking(posture),
+		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: hostile.Lacking(posture), Races: races,
 		Control: func(_ executortest.T, w hostile.Wall) executor.Executor {
 			switch w {
 			case hostile.Environment, hostile.Descriptors, hostile.Cleanup, hostile.Collection, hostile.Tasks, hostile.Memory:
@@ -47,4 +52,11 @@ func TestHostile(t *testing.T) {
 			return slices.DeleteFunc(leftovers(runtime), func(s string) bool { return strings.Contains(s, "canary-") }) // the host's own
 		},
 	})
+}
+
+// The same holds for a host that is an ordinary user. Without a cgroup of its own
+// the limits of memory and processor time are not promised.
+func TestHostileAsAnotherUser(t *testing.T) {
+	t.Run("without a cgroup", func(t *testing.T) { asNobody(t, false, "^TestHostile$") })
+	t.Run("with a delegated cgroup", func(t *testing.T) { asNobody(t, true, "^TestHostile$") })
 }

@@ -88,6 +88,7 @@ func TestKnockOut(t *testing.T) {
 		outside string   // what the look from outside says; empty: it cannot be seen
 	}{
 		{"none", func(*setup) {}, nil, ""},
+		{"none, where the host cannot be asked", func(s *setup) { s.ask(false) }, nil, ""},
 		{"system calls", withoutStage(stageSeccomp), []string{
 			"network: making a socket of IPv4: it succeeded", "network: making a socket of netlink: it succeeded", "network: making a socket of vsock: it succeeded",
 			"system calls: programs without a file: it succeeded", "system calls: keyrings: it succeeded", "a script that tries to mount is not killed",

@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"encoding/binary"
 	"fmt"
 	"unsafe"
 
@@ -76,15 +75,11 @@ func findLandlock() (landlock, error) {
 // restrict adds the steps that restrict the process to the grounds.
 func (l landlock) restrict(p *program, list []grounds) {
 	p.stage = stageLandlock
-	var attr []byte
-	for _, n := range []uint64{l.attr.Handled_access_fs, l.attr.Handled_access_net, l.attr.Scoped} {
-		attr = binary.LittleEndian.AppendUint64(attr, n)
-	}
+	attr := words(l.attr.Handled_access_fs, l.attr.Handled_access_net, l.attr.Scoped)
 	rules := p.variable()
 	p.call(unix.SYS_LANDLOCK_CREATE_RULESET, p.bytes(attr), number(l.bytes), number(0)).into(rules)
 	for _, g := range list {
-		rule := p.record(binary.LittleEndian.AppendUint64(nil, g.rights&l.attr.Handled_access_fs))
-		p.record(make([]byte, 8)) // the rest of the rule: the file
+		rule := p.record(words(g.rights&l.attr.Handled_access_fs, 0)) // the second word is the file
 		p.call(unix.SYS_OPENAT, atCwd, p.text(g.path), number(unix.O_PATH|unix.O_CLOEXEC), number(0)).into(variable(rule.n + 8))
 		p.call(unix.SYS_LANDLOCK_ADD_RULE, rules.value(), number(unix.LANDLOCK_RULE_PATH_BENEATH), rule, number(0))
 	}

@@ -64,16 +64,17 @@ type stage string
 // A program is what the first process of a box does: a list of system calls and
 // the data they need. It runs in a process that shares no memory with this one.
 type program struct {
-	stage  stage // of the steps to come
-	steps  []*step
-	data   []byte // from pageSize on
-	known  map[string]value
-	page   [pageSize]byte // what steps may change
-	vars   uint64         // how much of it is taken
-	opened variable       // see scratch
-	last   variable       // the result of the attempt before, in a probe
-	blobs  []string
-	end    uint64 // of the blobs
+	stage   stage // of the steps to come
+	steps   []*step
+	data    []byte // from pageSize on
+	known   map[string]value
+	page    [pageSize]byte // what steps may change
+	vars    uint64         // how much of it is taken
+	opened  variable       // see scratch
+	sending value          // see sendFile
+	last    variable       // the result of the attempt before, in a probe
+	blobs   []string
+	end     uint64 // of the blobs
 }
 
 func newProgram() *program {

@@ -238,10 +238,7 @@ func (p *program) clone(folder value, at string, flags uint64, deep bool) variab
 }
 
 func (p *program) setFlags(mount variable, flags uint64, recursive int) {
-	var attr []byte
-	for _, n := range []uint64{flags, 0, unix.MS_PRIVATE, 0} {
-		attr = binary.LittleEndian.AppendUint64(attr, n)
-	}
+	attr := words(flags, 0, unix.MS_PRIVATE, 0)
 	p.call(unix.SYS_MOUNT_SETATTR, mount.value(), p.text(""), number(unix.AT_EMPTY_PATH|recursive), p.bytes(attr), number(len(attr)))
 }
 
@@ -299,7 +296,7 @@ var etc = [][2]string{
 	{"passwd", "skill:x:1000:1000:skill:" + homeDir + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"},
 	{"group", "skill:x:1000:\nnogroup:x:65534:\n"},
 	{"hosts", "127.0.0.1 localhost\n::1 localhost\n"},
-	{"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
+	{"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"}, // who asks for a name is refused a socket at once, and that is noted
 }
 
 // hostFiles shows the host's programs, and what they need of /etc.
@@ -385,22 +382,47 @@ func (s *setup) confine(p *program, o order) {
 	for c := range s.lastCap + 1 {
 		p.call(unix.SYS_PRCTL, number(unix.PR_CAPBSET_DROP), number(c), number(0), number(0), number(0))
 	}
-	header := binary.LittleEndian.AppendUint64(nil, unix.LINUX_CAPABILITY_VERSION_3)
-	p.call(unix.SYS_CAPSET, p.bytes(header), p.bytes(make([]byte, 24)))
+	p.call(unix.SYS_CAPSET, p.bytes(words(unix.LINUX_CAPABILITY_VERSION_3)), p.bytes(make([]byte, 24)))
 	s.landlock.restrict(p, s.layout.grounds)
 	p.stage = stageDescs
 	p.call(unix.SYS_DUP3, program.value(), number(programFD), number(unix.O_CLOEXEC))
 	p.call(unix.SYS_FCNTL, number(statusFD), number(unix.F_SETFD), number(unix.FD_CLOEXEC))
 	p.call(unix.SYS_CLOSE_RANGE, number(programFD+1), number(^uint32(0)), number(0))
 	p.stage = stageSeccomp
-	filter := binary.LittleEndian.AppendUint64(nil, uint64(len(s.filter)/8))
-	filter = binary.LittleEndian.AppendUint64(filter, p.bytes(s.filter).n)
-	p.call(unix.SYS_SECCOMP, number(unix.SECCOMP_SET_MODE_FILTER), number(0), p.bytes(filter))
+	filter := words(uint64(len(s.filter)/8), p.bytes(s.filter).n)
+	if !s.asks {
+		p.call(unix.SYS_SECCOMP, number(unix.SECCOMP_SET_MODE_FILTER), number(0), p.bytes(filter))
+		return
+	}
+	flags := unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	listener := p.sendFile('L')
+	p.call(unix.SYS_SECCOMP, number(unix.SECCOMP_SET_MODE_FILTER), number(flags), p.bytes(filter)).into(listener)
+	p.stage = stageMessage
+	p.call(unix.SYS_SENDMSG, number(statusFD), p.sending, number(0)).must(16)
+	p.call(unix.SYS_CLOSE, listener.value())
+}
+
+// sendFile prepares a message that hands the host a file, and returns where its
+// descriptor is to be stored.
+func (p *program) sendFile(tag byte) variable {
+	text := make([]byte, 16)
+	text[0] = tag
+	part := p.record(words(p.bytes(text).n, uint64(len(text))))
+	control := p.record(words(unix.SizeofCmsghdr+4, unix.SOL_SOCKET|unix.SCM_RIGHTS<<32, 0))
+	p.sending = p.record(words(0, 0, part.n, 1, control.n, unix.SizeofCmsghdr+8, 0))
+	return variable(control.n + unix.SizeofCmsghdr)
+}
+
+func words(list ...uint64) []byte {
+	var b []byte
+	for _, n := range list {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b
 }
 
 func (p *program) limit(r rlimit) {
-	b := binary.LittleEndian.AppendUint64(nil, r.limit)
-	p.call(unix.SYS_PRLIMIT64, number(0), number(r.what), p.bytes(binary.LittleEndian.AppendUint64(b, r.limit)), number(0))
+	p.call(unix.SYS_PRLIMIT64, number(0), number(r.what), p.bytes(words(r.limit, r.limit)), number(0))
 }
 
 // secureBits take all meaning from being root, for good.

@@ -67,14 +67,17 @@ type child struct {
 	over    chan struct{} // closed: nothing more is to be heard of it
 	end     message       // its end, as its first process told it; of no tag: it told none
 	results []message     // of a probe's attempts
+
+	refusals *refusals // of sockets; nil: the filter refuses them by itself
 }
 
 // A message is what a process of the box says.
 type message struct {
-	tag    byte // F: a step failed; H, S, R: see child.ready; P: the result of an attempt; D: the end
+	tag    byte // F: a step failed; H, L, S, R: see child.ready; P: the result of an attempt; D: the end
 	number uint32
 	value  int64
 	pid    int // of the sender, from the kernel
+	file   int // a descriptor that came with it; zero: none
 }
 
 // start starts a box with these three standard streams, in these cgroups. The
@@ -134,7 +137,7 @@ func (c *child) hear() (message, error) {
 		return message{}, err
 	}
 	var b [16]byte
-	oob := make([]byte, unix.CmsgSpace(unix.SizeofUcred))
+	oob := make([]byte, unix.CmsgSpace(unix.SizeofUcred)+unix.CmsgSpace(4))
 	var n, oobn int
 	var got error
 	if err := conn.Read(func(fd uintptr) bool {
@@ -158,14 +161,20 @@ func (c *child) hear() (message, error) {
 	}
 	m := message{tag: b[0], number: binary.LittleEndian.Uint32(b[4:]), value: int64(binary.LittleEndian.Uint64(b[8:]))}
 	parts, err := unix.ParseSocketControlMessage(oob[:oobn])
-	if err != nil || len(parts) != 1 {
-		return message{}, errors.New("sandbox: a message without its sender")
-	}
-	cred, err := unix.ParseUnixCredentials(&parts[0])
 	if err != nil {
 		return message{}, err
 	}
-	m.pid = int(cred.Pid)
+	for _, part := range parts {
+		if cred, err := unix.ParseUnixCredentials(&part); err == nil {
+			m.pid = int(cred.Pid)
+		}
+		if fds, err := unix.ParseUnixRights(&part); err == nil && len(fds) == 1 {
+			m.file = fds[0]
+		}
+	}
+	if m.pid == 0 {
+		return message{}, errors.New("sandbox: a message without its sender")
+	}
 	return m, nil
 }
 
@@ -197,6 +206,10 @@ func (c *child) ready(ctx context.Context) error {
 				return err
 			}
 			c.first = nil
+		case 'L':
+			if c.refusals, err = listen(m.file); err != nil {
+				return err
+			}
 		case 'S':
 			c.hidden = true
 		case 'R':
@@ -272,5 +285,5 @@ func (c *child) reap() error {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(append(errs, c.status.Close())...)
+	return errors.Join(append(errs, c.refusals.close(), c.status.Close())...)
 }

@@ -88,18 +88,50 @@ func TestWalls(t *testing.T) {
 	}
 }
 
+// The network of a run is none. A script that asks for it is told so, and so is
+// whoever reads the notes; asking without end wears nobody out.
+func TestRefusedSocketsAreNoted(t *testing.T) {
+	e, _ := open(t, sandbox.Config{})
+	w := executortest.NewWorld(interpreters(t))
+	const ask = "import socket\nn = 0\nfor i in range(%d):\n  try: socket.socket(socket.%s)\n  except OSError: n += 1\nprint(n)\n"
+	for _, tc := range []struct {
+		name, text, want string
+		noted            bool
+	}{
+		{"none", "print(0)\n", "0\n", false},
+		{"unix", fmt.Sprintf(ask, 3, "AF_UNIX"), "0\n", false},
+		{"vsock", fmt.Sprintf(ask, 3, "AF_VSOCK"), "3\n", false},
+		{"netlink", fmt.Sprintf(ask, 3, "AF_NETLINK"), "3\n", true},
+		{"internet", fmt.Sprintf(ask, 1, "AF_INET"), "1\n", true},
+		{"internet 6", fmt.Sprintf(ask, 1, "AF_INET6"), "1\n", true},
+		{"without end", fmt.Sprintf(ask, 20000, "AF_INET"), "20000\n", true},
+		{"looking a name up", "import urllib.request\ntry: urllib.request.urlopen('http://example.com/')\nexcept OSError as e: print('no')\n", "no\n", true},
+		{"killed while asking", "import socket, threading, os, signal, time\ndef f():\n  while True:\n    try: socket.socket(socket.AF_INET)\n    except OSError: pass\nfor i in range(8): threading.Thread(target=f, daemon=True).start()\nprint(1, flush=True)\nos._exit(0)\n", "1\n", true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			res, err := e.Execute(t.Context(), admit(t, w, script("py", tc.text)))
+			if err != nil || string(res.Stdout) != tc.want || res.Ending != executor.Exited(0) {
+				t.Errorf("got %v, %q, %v: %s", res.Ending, res.Stdout, err, res.Stderr)
+			}
+			if got := strings.Contains(strings.Join(res.Notes, "\n"), "asked for the network"); got != tc.noted && tc.name != "killed while asking" {
+				t.Errorf("noted: %v, want %v: %q", got, tc.noted, res.Notes)
+			}
+		})
+	}
+}
+
 // An interpreter that lies where no script can see it is named with what to do,
 // and runs where its folder is shown.
 func TestInterpreterElsewhere(t *testing.T) {
-	dir, err := os.MkdirTemp("/opt", "tracon-")
+	dir, err := os.MkdirTemp("/var/tmp", "tracon-") // not below /tmp: a box has its own
 	if err != nil {
-		if os.Geteuid() == 0 {
-			t.Fatal(err)
-		}
-		dir = t.TempDir() // where an ordinary user may write
-	} else {
-		t.Cleanup(func() { os.RemoveAll(dir) })
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
