@@ -157,6 +157,7 @@ func (h *host) plantListeners(t executortest.T, _ string) error {
 			return nil, err
 		}
 		t.Cleanup(func() { l.Close() })
+		secret := h.secrets[inListener] // a case may add others while it runs
 		go func() {
 			for {
 				c, err := l.Accept()
@@ -164,7 +165,7 @@ func (h *host) plantListeners(t executortest.T, _ string) error {
 					return
 				}
 				h.reached.Add(1)
-				_, _ = io.WriteString(c, h.secrets[inListener]+"\n")
+				_, _ = io.WriteString(c, secret+"\n")
 				c.Close()
 			}
 		}()
@@ -193,6 +194,7 @@ func (h *host) plantListeners(t executortest.T, _ string) error {
 	}
 	t.Cleanup(func() { udp.Close() })
 	h.words["udp4"] = strconv.Itoa(udp.LocalAddr().(*net.UDPAddr).Port)
+	secret := h.secrets[inListener]
 	go func() {
 		b := make([]byte, 2048)
 		for {
@@ -201,7 +203,7 @@ func (h *host) plantListeners(t executortest.T, _ string) error {
 				return
 			}
 			h.reached.Add(1)
-			_, _ = udp.WriteTo([]byte(h.secrets[inListener]), from)
+			_, _ = udp.WriteTo([]byte(secret), from)
 		}
 	}()
 	return nil

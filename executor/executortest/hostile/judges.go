@@ -91,8 +91,6 @@ func storm(p *gate.Policy) { oneSecond(p); crowd(p) }
 
 func timedOut(e executor.Ending) bool { return e.TimedOut() }
 
-func anyEnding(e executor.Ending) bool { return !e.IsZero() }
-
 var errStopped = errors.New("hostile: the caller stops the run")
 
 // watch calls f for each piece of output, until stop is called.
