@@ -223,7 +223,7 @@ var limitNames = map[int]string{
 	unix.RLIMIT_CORE: "Max core file size", unix.RLIMIT_CPU: "Max cpu time", unix.RLIMIT_NOFILE: "Max open files",
 	unix.RLIMIT_NPROC: "Max processes", unix.RLIMIT_MEMLOCK: "Max locked memory", unix.RLIMIT_MSGQUEUE: "Max msgqueue size",
 	unix.RLIMIT_RTPRIO: "Max realtime priority", unix.RLIMIT_NICE: "Max nice priority", unix.RLIMIT_SIGPENDING: "Max pending signals",
-	unix.RLIMIT_STACK: "Max stack size", unix.RLIMIT_AS: "Max address space",
+	unix.RLIMIT_STACK: "Max stack size", unix.RLIMIT_AS: "Max address space", unix.RLIMIT_DATA: "Max data size",
 }
 
 func (x *expectation) lookLimits(proc *os.Root, _ int, p *posture) error {

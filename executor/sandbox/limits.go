@@ -109,10 +109,15 @@ func (l *limits) rlimits(kind interpreter.Kind, want box.Limits, timeout time.Du
 		{unix.RLIMIT_SIGPENDING, 256},
 		{unix.RLIMIT_STACK, 8 << 20},
 	}
-	// Without a cgroup, what holds memory is a limit of each process's address space.
-	// Node reserves far more of that than it uses, and does not start with one.
-	if !l.memory() && kind != interpreter.Node {
-		list = append(list, rlimit{unix.RLIMIT_AS, uint64(want.Memory)})
+	// Without a cgroup, each process alone is held to what it can write to. Address
+	// space is no measure of that: threads and Node reserve far more than they use.
+	// It only keeps memory that is mapped as shared, which counts to nothing else,
+	// from growing without end.
+	if !l.memory() {
+		list = append(list, rlimit{unix.RLIMIT_DATA, uint64(want.Memory)})
+		if kind != interpreter.Node {
+			list = append(list, rlimit{unix.RLIMIT_AS, uint64(want.Memory) + 4<<30})
+		}
 	}
 	return list
 }

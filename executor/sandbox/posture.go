@@ -40,7 +40,7 @@ func (e *Executor) limit(processes int) box.Limits {
 // makes the posture of what came of it. A required wall that does not stand is an
 // error.
 func (e *Executor) prove() error {
-	list := attempts()
+	list := attempts(e.config.Folders)
 	found, err := e.try(probe{list, e.limit(8)})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrWall, err)
@@ -151,7 +151,7 @@ func (e *Executor) walls(made map[string][]string) []executor.Wall {
 		{Name: "descriptors", Stands: true, Proof: "before it starts, a box is seen to have its three streams open, and two files that close at the start"},
 		{Name: "core files", Stands: true, Proof: "before it starts, a box is seen to have a limit of 1 byte, which also keeps its memory from a handler of the system"},
 		{Name: "cleanup", Stands: true, Proof: "the box's first process was waited for, and the kernel ends it only behind all the others of its namespace"},
-		limit("memory", memory, "a probe that took four times its limit was killed by its cgroup", "no cgroup limits a run's memory: each process is limited alone, but those of Node not at all"),
+		limit("memory", memory, "a probe that took four times its limit was killed by its cgroup", "no cgroup limits a run's memory: each process is limited alone, to as much as the whole run may have"),
 		limit("processes", e.proveProcesses(), processes, "nothing limits a run's processes"),
 		limit("processor time", cpu, "the share is written before a process enters the cgroup", "no cgroup limits a run's share of the processors: each process is limited to the run's time alone"),
 	}
