@@ -42,6 +42,9 @@ func TestHostile(t *testing.T) {
 	hostile.Run(t, hostile.Setup{
 		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: hostile.Lacking(posture), Races: races,
 		Control: func(_ executortest.T, w hostile.Wall) executor.Executor {
+			if w == hostile.Cleanup && os.Getenv(asNobodyEnv) != "" {
+				return nil // these wait for seconds, and are the same for every user
+			}
 			switch w {
 			case hostile.Environment, hostile.Descriptors, hostile.Cleanup, hostile.Collection, hostile.Tasks, hostile.Memory:
 				return b // a process has these walls, or has them where the host's cgroups allow it

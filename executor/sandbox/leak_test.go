@@ -5,8 +5,11 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,5 +89,41 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	if err := goleak.Find(goroutines); err != nil {
 		t.Error(err)
+	}
+}
+
+// B3, R6: many runs at once, every fourth cut off at its timeout, end each as it
+// must and leave nothing. SOAK multiplies them.
+func TestManyAtOnce(t *testing.T) {
+	e, runtime := open(t, sandbox.Config{})
+	w := executortest.NewWorld(interpreters(t))
+	n := 120
+	if soak, err := strconv.Atoi(os.Getenv("SOAK")); err == nil && soak > 0 {
+		n *= soak
+	}
+	before := descriptors(t)
+	turn := make(chan struct{}, 16)
+	var wg sync.WaitGroup
+	for i := range n {
+		turn <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			o, want := script("sh", fmt.Sprintf("sleep 60 & echo %d >outputs/n; echo %d\n", i, i)), executor.Exited(0)
+			if i%4 == 0 {
+				o, want = script("sh", fmt.Sprintf("echo %d; (while :; do sleep 1 & done)\n", i)), executor.Expired()
+				o.Policy.Timeout = 300 * time.Millisecond
+			}
+			res, err := e.Execute(t.Context(), admit(t, w, o))
+			if err != nil || res.Ending != want || string(res.Stdout) != fmt.Sprintln(i) || (want == executor.Exited(0)) != (len(res.Outputs) == 1) {
+				t.Errorf("run %d: got %v, %q, %v, %s", i, res.Ending, res.Stdout, err, res.Stderr)
+			}
+		})
+	}
+	wg.Wait()
+	if after := descriptors(t); len(after) > len(before) {
+		t.Errorf("descriptors: %d before and %d after: %q", len(before), len(after), after)
+	}
+	if left := leftovers(runtime); len(left) > 0 {
+		t.Errorf("left %q", left)
 	}
 }

@@ -106,7 +106,7 @@ func (e *Executor) start(p *program, streams [3]*os.File, g group) (*child, erro
 	})
 	if err != nil {
 		ours.Close()
-		return nil, err
+		return nil, &StepError{"starting a program that is in memory", err, "mount /proc, and see that no security module forbids it"}
 	}
 	return c, nil
 }
@@ -184,7 +184,14 @@ func (c *child) ready(ctx context.Context) error {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.status.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
+	err := c.listen(ctx)
+	if !stop() && err == nil {
+		return context.Cause(ctx) // the deadline may be set at any time now
+	}
+	return err
+}
+
+func (c *child) listen(ctx context.Context) error {
 	for c.main == 0 || !c.hidden {
 		m, err := c.hear()
 		if err != nil {
