@@ -62,9 +62,9 @@ func endingCases() []testCase {
 	return []testCase{
 		{id: "X15", title: "leaves a process in a session of its own and ends", class: "A3/Persist", wall: Cleanup, armed: laid, tries: judged("survivors")},
 		{id: "X16", title: "leaves a process that keeps its output open", class: "A3/HostDoS", wall: Cleanup, armed: laid, tries: judged("late"), judge: late},
-		{id: "X17", title: "ignores and blocks every signal", class: "A3/HostDoS", wall: Cleanup, armed: laid, policy: oneSecond, ends: timedOut, tries: judged("late"), judge: late},
+		{id: "X17", title: "ignores and blocks every signal", class: "A3/HostDoS", wall: Cleanup, armed: laid, policy: briefly, ends: timedOut, tries: judged("late"), judge: late},
 		{id: "X18", title: "has 40 processes that start others until the timeout", class: "A3/Persist", wall: Cleanup, armed: laid, policy: storm, ends: timedOut, tries: judged("survivors")},
-		{id: "X19", title: "stops itself", class: "A3/HostDoS", wall: Cleanup, armed: laid, policy: oneSecond, ends: timedOut, tries: judged("late"), judge: late},
+		{id: "X19", title: "stops itself", class: "A3/HostDoS", wall: Cleanup, armed: laid, policy: briefly, ends: timedOut, tries: judged("late"), judge: late},
 		{id: "G19", title: "has 40 processes that start others when the caller gives up", class: "A3/Persist", wall: Cleanup, armed: laid, policy: crowd, tries: judged("survivors"), play: cancelled},
 	}
 }

@@ -1,7 +1,7 @@
 i=0
 while [ $i -lt 20 ]; do
-	(n=0; while [ $n -lt 2000 ]; do (:); n=$((n + 1)); done; sleep "8.$token") >/dev/null 2>&1 &
+	(n=0; while [ $n -lt 500 ]; do (:); n=$((n + 1)); done; sleep "11.$token") >/dev/null 2>&1 &
 	i=$((i + 1))
 done
 ok laid
-sleep "8.$token" >/dev/null 2>&1
+sleep "11.$token" >/dev/null 2>&1
