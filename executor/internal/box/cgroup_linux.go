@@ -28,23 +28,65 @@ type Cgroups struct {
 // cgroups of its own.
 var ErrNoCgroup = errors.New("box: no cgroup can be had")
 
-// OpenCgroups makes the cgroup that has the instance's name, below our own.
+// OpenCgroups makes the cgroup that has the instance's name, below our own or
+// beside it (see homes), where most can be limited.
 func OpenCgroups(instance string) (*Cgroups, error) {
-	own, err := ownCgroup()
+	homes, err := homes()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoCgroup, err)
 	}
-	c := &Cgroups{dir: filepath.Join(own, cgroupName(instance))}
+	var best *Cgroups
+	var errs []error
+	for _, home := range homes {
+		c, err := openIn(home, instance)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if best != nil && c.held() <= best.held() {
+			c, best = best, c
+		}
+		if best != nil {
+			errs = append(errs, best.Close())
+		}
+		best = c
+	}
+	if best == nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoCgroup, errors.Join(errs...))
+	}
+	return best, nil
+}
+
+func openIn(home, instance string) (*Cgroups, error) {
+	c := &Cgroups{dir: filepath.Join(home, cgroupName(instance))}
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoCgroup, err)
+		return nil, err
 	}
 	if err := unix.Access(filepath.Join(c.dir, "cgroup.kill"), unix.W_OK); err != nil {
 		_ = os.Remove(c.dir)
-		return nil, fmt.Errorf("%w: the kernel has no cgroup.kill (Linux 5.14): %w", ErrNoCgroup, err)
+		return nil, fmt.Errorf("the kernel has no cgroup.kill (Linux 5.14): %w", err)
 	}
-	c.hasMemory = os.WriteFile(filepath.Join(c.dir, "cgroup.subtree_control"), []byte("+memory"), 0) == nil
-	c.hasPids = os.WriteFile(filepath.Join(c.dir, "cgroup.subtree_control"), []byte("+pids"), 0) == nil
+	c.hasMemory, c.hasPids = c.enable("memory"), c.enable("pids")
 	return c, nil
+}
+
+// enable gives the cgroups of runs the controller, and reports whether they have
+// it. Above ours it may be on already, or not be ours to switch on.
+func (c *Cgroups) enable(controller string) bool {
+	on := []byte("+" + controller)
+	_ = os.WriteFile(filepath.Join(filepath.Dir(c.dir), subtreeControl), on, 0)
+	return os.WriteFile(filepath.Join(c.dir, subtreeControl), on, 0) == nil
+}
+
+const subtreeControl = "cgroup.subtree_control"
+
+func (c *Cgroups) held() (n int) {
+	for _, has := range []bool{c.hasMemory, c.hasPids} {
+		if has {
+			n++
+		}
+	}
+	return n
 }
 
 func cgroupName(instance string) string { return "tracon-" + instance }
@@ -114,11 +156,18 @@ func SweepCgroup(instance string) error {
 }
 
 func sweepUnified(instance string) error {
-	own, err := ownCgroup()
+	homes, err := homes()
 	if err != nil {
 		return nil
 	}
-	dir := filepath.Join(own, cgroupName(instance))
+	var errs []error
+	for _, home := range homes {
+		errs = append(errs, sweepDir(filepath.Join(home, cgroupName(instance))))
+	}
+	return errors.Join(errs...)
+}
+
+func sweepDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

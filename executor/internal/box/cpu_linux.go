@@ -1,8 +1,6 @@
 package box
 
 import (
-	"os"
-	"path/filepath"
 	"strconv"
 )
 
@@ -13,7 +11,7 @@ const cpuPeriod = 100_000
 // HoldCPU makes the share of the processors that a run gets a limit, and reports
 // whether it can be one.
 func (c *Cgroups) HoldCPU() bool {
-	return c != nil && os.WriteFile(filepath.Join(c.dir, "cgroup.subtree_control"), []byte("+cpu"), 0) == nil
+	return c != nil && c.enable("cpu")
 }
 
 // SetCPU limits the run to so many processors' time.
