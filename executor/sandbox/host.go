@@ -119,7 +119,7 @@ var remedies = map[stage]string{
 	stageIDMap:      "allow user namespaces to ordinary users: on Ubuntu sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile with \"userns\" for the host's program",
 	stageNamespaces: "allow namespaces to ordinary users: on Ubuntu sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile with \"userns\" for the host's program; and see that user.max_net_namespaces and its like are not used up",
 	stageRoot:       "allow mounts in user namespaces: on Ubuntu sysctl kernel.apparmor_restrict_unprivileged_userns=0, in a container an AppArmor profile that allows mount",
-	stageHostFiles:  "see that the host's user can read the folder; name no folder that is not there",
+	stageHostFiles:  "see that everybody can read the folder: a host that is root is no longer root when it shows it",
 	stageProc:       "a container hides parts of its /proc, and so may show no other: start it with an unmasked one (Docker: --security-opt systempaths=unconfined; Kubernetes: procMount: Unmasked)",
 	stageProgram:    "a script sees the host's /usr alone: name the interpreter's folder in the executor's Folders, or use an interpreter below /usr",
 	stageLandlock:   "use Linux 6.2 or later with CONFIG_SECURITY_LANDLOCK, and have \"landlock\" in the list of the boot parameter lsm=",

@@ -12,8 +12,8 @@ import (
 )
 
 // programFolders are where programs and what they load lie on a host. On most of
-// today's hosts all but the first are links into it.
-var programFolders = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+// today's hosts all but the first are links into it; on NixOS all lead to the last.
+var programFolders = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}
 
 // devices are the only devices of a box.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}

@@ -192,10 +192,13 @@ func (s *setup) outside(p *program, o order) {
 	p.write("/proc/self/setgroups", "deny")
 	p.write("/proc/self/uid_map", fmt.Sprintf("%d %d 1", insideID, id[0]))
 	p.write("/proc/self/gid_map", fmt.Sprintf("%d %d 1", insideID, id[1]))
-	// Where /proc/sys cannot be written, the filter of system calls alone forbids it.
+	// Where /proc/sys cannot be written, the filter of system calls alone forbids user
+	// namespaces. Watches of files count to the host's user where that is not root,
+	// who would have none left.
 	p.stage = stageNoUserNS
 	begin := len(p.steps)
 	p.write("/proc/sys/user/max_user_namespaces", "0")
+	p.write("/proc/sys/user/max_inotify_instances", "16")
 	for _, step := range p.steps[begin:] {
 		step.mayFail()
 	}

@@ -47,6 +47,7 @@ func TestWalls(t *testing.T) {
 		{"memory", "py", "x = []\nwhile True: x.append(bytearray(2**20))\n", executor.OutOfMemory(), "", true, nil},
 		{"memory of children", "sh", "for i in 1 2 3 4 5 6 7 8; do python3 -c 'x = bytearray(60 << 20)\nimport time; time.sleep(5)' & done; wait; exit 3\n", executor.Exited(3), "", true, nil},
 		{"descriptors", "py", "import os\nn = 0\ntry:\n  while True: os.dup(0); n += 1\nexcept OSError as e: print(e.strerror, n)\n", executor.Exited(0), "Too many open files 253\n", false, nil},
+		{"watches of files", "py", "import ctypes, errno\nn, libc = 0, ctypes.CDLL(None, use_errno=True)\nwhile libc.inotify_init1(0) >= 0: n += 1\nprint(errno.errorcode[ctypes.get_errno()], n)\n", executor.Exited(0), "EMFILE 16\n", false, nil},
 		{"inherited descriptors", "py", "import os\nprint(sorted(n for n in os.listdir('/proc/self/fd') if os.path.lexists('/proc/self/fd/' + n)))\n", executor.Exited(0), "['0', '1', '2']\n", false, nil},
 		{"core files", "py", "import resource\nprint(resource.getrlimit(resource.RLIMIT_CORE))\n", executor.Exited(0), "(1, 1)\n", false, nil},
 		{"a canary of the host", "py", "import os\nprint(os.path.exists(" + fmt.Sprintf("%q", canary) + "), os.path.exists('/usr/bin/python3'))\n", executor.Exited(0), "False True\n", false, nil},
