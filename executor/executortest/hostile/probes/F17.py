@@ -1,9 +1,9 @@
 home = os.environ['HOME']
 for d in ('outputs', TMP, home, '.'):
-    os.makedirs(d + '/farm')
+    os.makedirs(d + '/links')
     for i in range(20):
-        os.symlink(P['folder'], d + '/farm/folder%d' % i)
-        os.symlink(P['open'], d + '/farm/file%d' % i)
+        os.symlink(P['folder'], d + '/links/folder%d' % i)
+        os.symlink(P['open'], d + '/links/file%d' % i)
 say('laid', 'ok')
 # Until it is stopped, one process swaps a folder and a link.
 if os.fork() == 0:

@@ -1,6 +1,6 @@
 for d in outputs "$TMPDIR" "$HOME" .; do
-	mkdir "$d/farm"
-	ln -s "$folder" "$d/farm/folder"
-	ln -s "$open" "$d/farm/file"
+	mkdir "$d/links"
+	ln -s "$folder" "$d/links/folder"
+	ln -s "$open" "$d/links/file"
 done
 ok laid
