@@ -1,0 +1,78 @@
+package threatmodel
+
+import (
+	_ "embed"
+
+	"github.com/tracon-go/tracon/internal/strictyaml"
+)
+
+//go:embed threatmodel.yaml
+var text []byte
+
+// maxBytes is the most that the file may have.
+const maxBytes = 256 << 10
+
+// A Model is the whole of the file.
+type Model struct {
+	Attackers []Attacker `yaml:"attackers"`
+	Impacts   []Impact   `yaml:"impacts"`
+	Never     []string   `yaml:"never"` // what is promised to nobody
+	Matrix    []Promises `yaml:"matrix"`
+	Threats   []Threat   `yaml:"threats"`
+}
+
+// An Attacker is somebody, by what they have in hand before they begin.
+type Attacker struct {
+	ID     string `yaml:"id"`
+	Name   string `yaml:"name"`
+	Has    string `yaml:"has"`
+	SuchAs string `yaml:"such_as"`
+}
+
+// An Impact is what an attacker could win.
+type Impact struct {
+	ID    string `yaml:"id"`
+	Means string `yaml:"means"`
+}
+
+// Promises are the cells of one impact.
+type Promises struct {
+	Impact string            `yaml:"impact"`
+	Cells  map[string]string `yaml:"cells"` // by attacker; see the cells
+	Note   string            `yaml:"note"`
+}
+
+// What a cell can say. A promise has a row that names its evidence.
+const (
+	Promised = "P"     // at every tier
+	Tier1    = "T1"    // from the tier "sandbox" on
+	Detected = "D"     // it shows afterwards, and is not prevented
+	None     = "-"     // not promised
+	Later    = "later" // the door that this attacker comes through is not built
+)
+
+// A Threat is a row: what stands between attackers and an asset.
+type Threat struct {
+	ID        string   `yaml:"id"`
+	Title     string   `yaml:"title"`
+	Rooms     []string `yaml:"rooms"`     // the packages that hold the control
+	NotBuilt  string   `yaml:"not_built"` // the room that would; then there is no promise and no evidence
+	Attackers []string `yaml:"attackers"`
+	Impacts   []string `yaml:"impacts"`
+	Asset     string   `yaml:"asset"`
+	Entry     string   `yaml:"entry"`
+	Control   string   `yaml:"control"`
+	OffBy     string   `yaml:"turned_off_by"`
+	Fails     string   `yaml:"fails"`
+	Evidence  []string `yaml:"evidence"` // "F01", a case; "gate TestDenials", a test; "script grant", a script of the command line
+	Signal    string   `yaml:"signal"`   // by what an operator sees it
+	Residual  string   `yaml:"residual"` // what is left
+	Owner     string   `yaml:"owner"`    // of what is left
+}
+
+// Read returns the model of this build.
+func Read() (Model, error) {
+	var m Model
+	err := strictyaml.Decode(text, maxBytes, &m)
+	return m, err
+}

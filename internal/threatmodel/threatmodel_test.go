@@ -1,0 +1,260 @@
+//go:build linux
+
+package threatmodel
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracon-go/tracon/executor/executortest/hostile"
+)
+
+var update = flag.Bool("update", false, "write docs/threat-model.md")
+
+const root = "../.."
+
+func read(t *testing.T) Model {
+	t.Helper()
+	m, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// The page is what the file says.
+func TestPage(t *testing.T) {
+	var cases []Case
+	for _, c := range hostile.Cases() {
+		cases = append(cases, Case{c.ID, c.Title, c.Class, string(c.Wall)})
+	}
+	page := filepath.Join(root, "docs/threat-model.md")
+	want := read(t).Page(cases)
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != want {
+		t.Errorf("docs/threat-model.md is stale (%v); run: go test ./internal/threatmodel -update", err)
+	}
+}
+
+// Every row names evidence that exists in this build, and every promise has a row.
+func TestModel(t *testing.T) {
+	for _, fault := range faults(read(t), house(t)) {
+		t.Error(fault)
+	}
+}
+
+// A building is what the rows are held to.
+type building struct {
+	rooms map[string]bool         // those with Go files
+	tests map[string]bool         // "gate TestDenials"
+	cases map[string]hostile.Case // of the hostile suite
+}
+
+// house looks at the repository.
+func house(t *testing.T) building {
+	t.Helper()
+	b := building{map[string]bool{}, map[string]bool{}, map[string]hostile.Case{}}
+	for _, c := range hostile.Cases() {
+		b.cases[c.ID] = c
+	}
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, p)
+		dir := filepath.ToSlash(filepath.Dir(name))
+		if d.IsDir() {
+			if d.Name() == "testdata" && dir != "cmd/tracon" || strings.HasPrefix(d.Name(), ".") && name != "." {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if script, ok := strings.CutSuffix(d.Name(), ".txtar"); ok {
+			b.tests["script "+script] = true
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		for r := dir; !b.rooms[r]; r = filepath.ToSlash(filepath.Dir(r)) {
+			b.rooms[r] = true // and those around it
+		}
+		if !strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(fset, p, nil, 0)
+		if err != nil {
+			return err
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && (strings.HasPrefix(fn.Name.Name, "Test") || strings.HasPrefix(fn.Name.Name, "Fuzz")) && fn.Name.Name != "TestMain" {
+				b.tests[dir+" "+fn.Name.Name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.tests) < 200 || len(b.cases) < 50 {
+		t.Fatalf("%d tests and %d cases: this is not the repository", len(b.tests), len(b.cases))
+	}
+	return b
+}
+
+// faults returns what in the model does not hold.
+func faults(m Model, b building) (list []string) {
+	bad := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	var attackers, impacts []string
+	for _, a := range m.Attackers {
+		attackers = append(attackers, a.ID)
+	}
+	for _, i := range m.Impacts {
+		impacts = append(impacts, i.ID)
+	}
+	promised := map[string]string{} // by class
+	for _, r := range m.Matrix {
+		if !slices.Contains(impacts, r.Impact) {
+			bad("the matrix has an impact %q that is none", r.Impact)
+		}
+		for a := range r.Cells {
+			if !slices.Contains(attackers, a) {
+				bad("the matrix has an attacker %q that is none", a)
+			}
+		}
+		for _, a := range attackers {
+			cell := r.Cells[a]
+			if !slices.Contains([]string{Promised, Tier1, Detected, None, Later}, cell) {
+				bad("the cell %s/%s says %q", a, r.Impact, cell)
+			}
+			if _, ok := promised[a+"/"+r.Impact]; ok {
+				bad("the cell %s/%s stands twice", a, r.Impact)
+			}
+			promised[a+"/"+r.Impact] = cell
+		}
+	}
+	for _, i := range impacts {
+		if _, ok := promised[attackers[0]+"/"+i]; !ok {
+			bad("the matrix has no row for %s", i)
+		}
+	}
+
+	held, used, ids := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, t := range m.Threats {
+		if ids[t.ID] || t.ID == "" || t.Title == "" || t.Control == "" || len(t.Attackers) == 0 {
+			bad("%s: the row stands twice, or has no title, attacker or control", t.ID)
+		}
+		ids[t.ID] = true
+		if t.NotBuilt != "" {
+			if b.rooms[t.NotBuilt] {
+				bad("%s: the room %q exists now: give the row its promises and its evidence", t.ID, t.NotBuilt)
+			}
+			if len(t.Evidence) > 0 || len(t.Impacts) > 0 || len(t.Rooms) > 0 {
+				bad("%s: a row of a room that is not built promises nothing and shows nothing", t.ID)
+			}
+			continue
+		}
+		for what, text := range map[string]string{"asset": t.Asset, "entry": t.Entry, "turned_off_by": t.OffBy, "fails": t.Fails, "signal": t.Signal, "residual": t.Residual, "owner": t.Owner} {
+			if text == "" {
+				bad("%s: it has no %s", t.ID, what)
+			}
+		}
+		if len(t.Rooms) == 0 || len(t.Impacts) == 0 {
+			bad("%s: it has no room or no impact", t.ID)
+		}
+		for _, r := range t.Rooms {
+			if !b.rooms[r] {
+				bad("%s: there is no room %q", t.ID, r)
+			}
+		}
+		if len(t.Evidence) == 0 {
+			bad("%s: it has no evidence", t.ID)
+		}
+		var covers []string
+		for _, a := range t.Attackers {
+			for _, i := range t.Impacts {
+				class := a + "/" + i
+				covers = append(covers, class)
+				switch promised[class] {
+				case Promised, Tier1:
+					held[class] = true
+				case Detected:
+				default:
+					bad("%s: the cell %s says %q, so no row stands for it", t.ID, class, promised[class])
+				}
+			}
+		}
+		for _, e := range t.Evidence {
+			c, isCase := b.cases[e]
+			switch {
+			case isCase:
+				used[e] = true
+				if !slices.Contains(covers, c.Class) {
+					bad("%s: the case %s is of class %s, which the row is not about", t.ID, e, c.Class)
+				}
+			case !b.tests[e]:
+				bad("%s: there is no test or case %q", t.ID, e)
+			}
+		}
+	}
+	for class, cell := range promised {
+		if (cell == Promised || cell == Tier1) && !held[class] {
+			bad("the promise %s has no row", class)
+		}
+	}
+	for id := range b.cases {
+		if !used[id] {
+			bad("the case %s of the hostile suite belongs to no row", id)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Each rule of the file is held: a model that breaks it is found out.
+func TestFaults(t *testing.T) {
+	b := house(t)
+	row := func(m *Model, id string) *Threat {
+		return &m.Threats[slices.IndexFunc(m.Threats, func(t Threat) bool { return t.ID == id })]
+	}
+	for _, tc := range []struct {
+		name string
+		do   func(*Model)
+		want string
+	}{
+		{"no evidence", func(m *Model) { row(m, "TM-20").Evidence = nil }, "TM-20: it has no evidence"},
+		{"a test that is none", func(m *Model) { row(m, "TM-20").Evidence[0] = "gate TestNothing" }, `no test or case "gate TestNothing"`},
+		{"a case that is none", func(m *Model) { row(m, "TM-03").Evidence[0] = "F99" }, `no test or case "F99"`},
+		{"a case without a row", func(m *Model) { row(m, "TM-03").Evidence = row(m, "TM-03").Evidence[1:] }, "the case F01 of the hostile suite belongs to no row"},
+		{"a case of another class", func(m *Model) { row(m, "TM-01").Evidence = append(row(m, "TM-01").Evidence, "F01") }, "which the row is not about"},
+		{"a promise without a row", func(m *Model) { row(m, "TM-20").Attackers = []string{"A8"} }, "the promise A9/SecretLeak has no row"},
+		{"a row without a promise", func(m *Model) { row(m, "TM-20").Attackers = []string{"A9", "A10"} }, "the cell A10/SecretLeak says \"-\""},
+		{"an empty cell", func(m *Model) { m.Matrix[0].Cells = map[string]string{} }, "the cell A0/Escape says \"\""},
+		{"an impact without a row", func(m *Model) { m.Matrix = m.Matrix[1:] }, "no row for Escape"},
+		{"a room that is none", func(m *Model) { row(m, "TM-20").Rooms = []string{"cellar"} }, `no room "cellar"`},
+		{"a room that was built", func(m *Model) { row(m, "TM-18").NotBuilt = "executor/process" }, `the room "executor/process" exists now`},
+		{"a promise of a room that is not built", func(m *Model) { row(m, "TM-18").Evidence = []string{"F01"} }, "promises nothing"},
+		{"no owner", func(m *Model) { row(m, "TM-20").Owner = "" }, "TM-20: it has no owner"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := read(t)
+			tc.do(&m)
+			got := faults(m, b)
+			if !slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, tc.want) }) {
+				t.Errorf("got %q, want one with %q", got, tc.want)
+			}
+		})
+	}
+}
