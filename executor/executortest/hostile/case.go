@@ -13,7 +13,7 @@ import (
 func Cases() []Case {
 	var list []Case
 	for _, c := range cases() {
-		list = append(list, Case{c.id, c.title, c.class, c.wall})
+		list = append(list, Case{c.id, c.title, c.class, c.wall, c.hurts})
 	}
 	return list
 }
@@ -25,6 +25,7 @@ type testCase struct {
 	wall             Wall
 	tries            []attempt
 
+	hurts   bool                                      // a host without the wall would suffer
 	armed   []string                                  // traps that the script must say to have laid
 	numbers []string                                  // of system calls, that the script is told
 	calls   []systemCall                              // that the script makes, one attempt each

@@ -45,6 +45,8 @@ func kernelCases() []testCase {
 			tries: names("executable data", "no random addresses", "high bits", "another system")},
 		{id: "K09", title: "types into a terminal", class: "A3/HostTamper", wall: Kernel, numbers: []string{"ioctl"},
 			tries: names("TIOCSTI", "TIOCLINUX", "TIOCSETD", "TIOCSTI with high bits", "TIOCLINUX with high bits", "TIOCSETD with high bits")},
+		{id: "K10", title: "puts a filter that lets everything through behind the one that stands", class: "A3/Escape", wall: Kernel, numbers: []string{"seccomp", "memfd_create", "unshare"},
+			tries: names("looser", "looser on all threads")},
 		{id: "K13", title: "leaves its cgroup", class: "A3/HostDoS", wall: Privileges, numbers: []string{"unshare"}, tries: all(
 			names("tree"), perhaps("runs may have no cgroup", "place"), []attempt{{name: "moving", root: true, maybe: otherHosts}}, perhaps(closedNS, "mounting"))},
 		{id: "K14", title: "sets the clock and the names of the host", class: "A3/HostTamper", wall: Kernel, calls: clockCalls, tries: attempts(clockCalls)},

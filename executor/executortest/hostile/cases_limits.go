@@ -33,12 +33,12 @@ func hunger(k *trial, ex executor.Executor) *findings {
 
 func limitCases() []testCase {
 	return []testCase{
-		{id: "R01", title: "starts 300 processes", class: "A3/HostDoS", wall: Tasks, tries: names("processes")},
-		{id: "R02", title: "starts 300 threads", class: "A3/HostDoS", wall: Tasks, tries: names("threads")},
-		{id: "R03", title: "takes more memory than it may have, of every kind", class: "A3/HostDoS", wall: Memory, play: hunger,
+		{id: "R01", title: "starts 300 processes", class: "A3/HostDoS", wall: Tasks, hurts: true, tries: names("processes")},
+		{id: "R02", title: "starts 300 threads", class: "A3/HostDoS", wall: Tasks, hurts: true, tries: names("threads")},
+		{id: "R03", title: "takes more memory than it may have, of every kind", class: "A3/HostDoS", wall: Memory, hurts: true, play: hunger,
 			policy: func(p *gate.Policy) { p.Memory = memory },
 			tries:  all(names("heap", "shared", "file", "children"), forRoot("pipes"))},
-		{id: "R06", title: "keeps four processors busy", class: "A3/PeerDoS", wall: Processors, tries: perhaps("the host may have one processor, or no time", "processors")},
-		{id: "R13", title: "opens a thousand files and counters", class: "A3/HostDoS", wall: OpenFiles, tries: perhaps("the host's own limit may be as low", "files", "events")},
+		{id: "R06", title: "keeps four processors busy", class: "A3/PeerDoS", wall: Processors, hurts: true, tries: perhaps("the host may have one processor, or no time", "processors")},
+		{id: "R13", title: "opens a thousand files and counters", class: "A3/HostDoS", wall: OpenFiles, hurts: true, tries: perhaps("the host's own limit may be as low", "files", "events")},
 	}
 }

@@ -170,6 +170,22 @@ func TestAControlThatDoesNotWorkIsAnError(t *testing.T) {
 	}
 }
 
+// What would hurt a host without the wall is left out where that is asked for.
+func TestHarmless(t *testing.T) {
+	hurts := map[string]bool{}
+	for _, c := range hostile.Cases() {
+		hurts[c.ID] = c.Hurts
+	}
+	var ran []string
+	hostile.Run(t, hostile.Setup{
+		New: is(open(t)), Interpreters: interpreters(t), Lacks: hostile.Walls(), Harmless: true,
+		Report: func(row hostile.Row) { ran = append(ran, row.ID) },
+	})
+	if len(ran) < 50 || slices.ContainsFunc(ran, func(id string) bool { return hurts[id] }) || !hurts["R01"] || !hurts["F14"] || hurts["F01"] {
+		t.Errorf("got %q", ran)
+	}
+}
+
 // A knocked-out wall that its case does not notice is an error.
 func TestKnockOutNeedsRed(t *testing.T) {
 	r := record(t)

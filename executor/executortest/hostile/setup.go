@@ -40,6 +40,10 @@ type Setup struct {
 	// Only are the ids of the cases to run. Nil: all.
 	Only []string
 
+	// Harmless leaves out the cases by which a host would suffer on which the wall is
+	// missing after all: for an operator's own host.
+	Harmless bool
+
 	// Folder is where the host's canaries are planted: a folder that every user can
 	// enter. Empty: the folder for temporary files.
 	Folder string
@@ -88,4 +92,5 @@ type Case struct {
 	Title string // what the script does
 	Class string // the attacker and the impact, such as "A3/HostLeak"
 	Wall  Wall   // what stands in its way
+	Hurts bool   // a host without the wall would suffer: it takes memory, processes or time
 }
