@@ -114,7 +114,9 @@ func TestManyAtOnce(t *testing.T) {
 				o.Policy.Timeout = 300 * time.Millisecond
 			}
 			res, err := e.Execute(t.Context(), admit(t, w, o))
-			if err != nil || res.Ending != want || string(res.Stdout) != fmt.Sprintln(i) || (want == executor.Exited(0)) != (len(res.Outputs) == 1) {
+			// One that is cut off may not have come to print anything.
+			printed := string(res.Stdout) == fmt.Sprintln(i) || want == executor.Expired() && len(res.Stdout) == 0
+			if err != nil || res.Ending != want || !printed || (want == executor.Exited(0)) != (len(res.Outputs) == 1) {
 				t.Errorf("run %d: got %v, %q, %v, %s", i, res.Ending, res.Stdout, err, res.Stderr)
 			}
 		})
