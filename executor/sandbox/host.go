@@ -121,7 +121,7 @@ var remedies = map[stage]string{
 	stageRoot:       "allow mounts in user namespaces: on Ubuntu sysctl kernel.apparmor_restrict_unprivileged_userns=0, in a container an AppArmor profile that allows mount",
 	stageHostFiles:  "see that everybody can read the folder: a host that is root is no longer root when it shows it",
 	stageProc:       "a container hides parts of its /proc, and so may show no other: start it with an unmasked one (Docker: --security-opt systempaths=unconfined; Kubernetes: procMount: Unmasked)",
-	stageProgram:    "a script sees the host's /usr alone: name the interpreter's folder in the executor's Folders, or use an interpreter below /usr",
+	stageProgram:    "a script sees the host's /usr alone: name the interpreter's folder (the setting folders, or Config.Folders), or use an interpreter below /usr",
 	stageLandlock:   "use Linux 6.2 or later with CONFIG_SECURITY_LANDLOCK, and have \"landlock\" in the list of the boot parameter lsm=",
 	stageSeccomp:    "use a kernel with CONFIG_SECCOMP_FILTER",
 	stageFiles:      "raise the limit of memory, which the files count to",

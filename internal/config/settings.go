@@ -23,7 +23,8 @@ type Config struct {
 	TrustClaimed bool
 	Skills       []string // folders that hold skills; absolute
 	Executor     string
-	Runtime      string // folder for staging; empty: the user's runtime folder
+	Folders      []string // folders that a sandboxed script sees besides /usr; absolute
+	Runtime      string   // folder for staging; empty: the user's runtime folder
 
 	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults
 	SlotWait, Grace                              time.Duration
@@ -67,6 +68,17 @@ func (f folder) abs(p string) string {
 	return filepath.Join(string(f), p)
 }
 
+// list resolves folders that stand behind each other with commas.
+func (f folder) list(s string) []string {
+	var dirs []string
+	for dir := range strings.SplitSeq(s, ",") {
+		if dir != "" {
+			dirs = append(dirs, f.abs(dir))
+		}
+	}
+	return dirs
+}
+
 // Env returns the environment variable that overrides the setting.
 func (s Setting) Env() string { return "TRACON_" + strings.ToUpper(s.Key) }
 
@@ -87,15 +99,7 @@ var Settings = []Setting{
 			return strings.Join(pairs, ",")
 		}},
 	{Key: "skills", list: true, Doc: "folders that hold skills, the first wins where two have one name",
-		set: func(c *Config, s string, f folder) error {
-			c.Skills = nil
-			for dir := range strings.SplitSeq(s, ",") {
-				if dir != "" {
-					c.Skills = append(c.Skills, f.abs(dir))
-				}
-			}
-			return nil
-		},
+		set:  func(c *Config, s string, f folder) error { c.Skills = f.list(s); return nil },
 		text: func(c *Config) string { return strings.Join(c.Skills, ",") }},
 	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off",
 		set: func(c *Config, s string, _ folder) error {
@@ -109,6 +113,9 @@ var Settings = []Setting{
 	{Key: "runtime", Doc: "folder below which each run gets its own; empty: the user's runtime folder",
 		set:  func(c *Config, s string, f folder) error { c.Runtime = f.abs(s); return nil },
 		text: func(c *Config) string { return c.Runtime }},
+	{Key: "folders", list: true, Doc: "folders that a sandboxed script sees besides /usr, for reading, such as that of an interpreter in /opt",
+		set:  func(c *Config, s string, f folder) error { c.Folders = f.list(s); return nil },
+		text: func(c *Config) string { return strings.Join(c.Folders, ",") }},
 	boolean("trust_claimed", "take an executor's own word for its tier", func(c *Config) *bool { return &c.TrustClaimed }),
 	whole("slots", "scripts that run at once; 0: twice the processors", func(c *Config) *int { return &c.Slots }),
 	whole("slots_per_tenant", "of them for one tenant; 0: half", func(c *Config) *int { return &c.SlotsPerTenant }),

@@ -107,7 +107,7 @@ func (h *House) executor() (e local, err error) {
 	}
 	switch h.Config.Executor {
 	case sandbox.Name:
-		e, err = sandbox.New(sandbox.Config{Runtime: h.Config.Runtime, Logger: h.logger})
+		e, err = sandbox.New(sandbox.Config{Runtime: h.Config.Runtime, Folders: h.Config.Folders, Logger: h.logger})
 	case process.Name:
 		e, err = process.New(process.Config{Runtime: h.Config.Runtime, Logger: h.logger})
 	default:
