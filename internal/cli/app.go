@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -61,7 +62,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 			return code
 		}
 	}
-	fmt.Fprintf(a.err, "%s %s\n", a.paint(a.err, red, "tracon:"), harmless(err.Error(), true))
+	fmt.Fprintf(a.err, "%s %s\n", a.paint(a.err, red, "tracon:"), harmless(strings.TrimPrefix(err.Error(), "tracon: "), true))
 	if h, ok := errors.AsType[*hintError](err); ok {
 		fmt.Fprintf(a.err, "  %s\n", harmless(h.hint, true))
 	}

@@ -294,7 +294,7 @@ func (a *app) report(ctx context.Context, h *daemon.House, skill string, call ga
 	case refused:
 		a.sayRefused(context.WithoutCancel(ctx), h, skill, call, denial)
 	case err != nil:
-		a.say("tracon: %s", err)
+		a.say("tracon: %s", strings.TrimPrefix(err.Error(), "tracon: "))
 	default:
 		cut := ""
 		if out.Truncated {
