@@ -93,6 +93,8 @@ type trial struct {
 	ext   string
 	text  string
 	row   *Row
+
+	mustWin bool // the wall is missing: a race is run until it is won
 }
 
 // safe runs the case on the executor, where nothing may get through.
@@ -121,6 +123,8 @@ func (k *trial) safe(ex executor.Executor) {
 // through.
 func (k *trial) red(ex executor.Executor) {
 	k.Helper()
+	k.mustWin = true
+	defer func() { k.mustWin = false }()
 	f := k.play(ex)
 	k.row.Outcome, k.row.Attempts, k.row.Windows, k.row.Through = Safe, len(k.tries()), f.windows, f.names()
 	if len(f.through) > 0 {
@@ -136,6 +140,8 @@ func (k *trial) proved(ex executor.Executor) {
 	if ex == nil {
 		return
 	}
+	k.mustWin = true
+	defer func() { k.mustWin = false }()
 	f := k.play(ex)
 	k.row.Control = Worked
 	none := true
