@@ -73,7 +73,11 @@ func TestProcess(t *testing.T) {
 			}
 		},
 	})
-	if outcomes[hostile.Safe] < 20 || outcomes[hostile.NotPromised] < 40 {
+	least := 20
+	if slices.Contains(hostile.Lacking(p), hostile.Cleanup) {
+		least = 12 // without a cgroup a process promises less
+	}
+	if outcomes[hostile.Safe] < least || outcomes[hostile.NotPromised] < 40 {
 		t.Errorf("got %v", outcomes)
 	}
 }
