@@ -83,8 +83,7 @@ func collectionCases() []testCase {
 		{id: "F17", title: "leaves links to the host's folders for whoever cleans up", class: "A3/HostTamper", wall: Collection, armed: laid, tries: judged("harm")},
 		{id: "F24", title: "gives its outputs names that mean something elsewhere", class: "A3/HostTamper", wall: Collection, armed: laid, tries: judged("names"), judge: strangeNames},
 		{id: "H01", title: "leaves links to the host's files among its outputs", class: "A3/HostLeak", wall: Collection, armed: laid, tries: judged(collected)},
-		{id: "H02", title: "swaps a folder and a link while its outputs are collected", class: "A3/HostLeak", wall: Collection, numbers: []string{"renameat2"}, armed: laid, play: race,
-			tries: []attempt{{name: collected, judged: true, maybe: "the race is won by chance; the windows that were hit are counted"}}},
+		{id: "H02", title: "swaps a folder and a link while its outputs are collected", class: "A3/HostLeak", wall: Collection, numbers: []string{"renameat2"}, armed: laid, tries: judged(collected), play: race},
 		{id: "H03", title: "leaves a second name of a file of the host", class: "A3/HostLeak", wall: Collection, armed: laid,
 			tries: []attempt{{name: collected, judged: true, maybe: oneDisk}}},
 		{id: "H04", title: "leaves fifos, sockets and devices among its outputs", class: "A3/HostDoS", wall: Collection, armed: laid, tries: judged("waited", "strange files"), judge: func(k *trial, f *findings) {
