@@ -16,6 +16,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/execfile"
 )
 
 // distribution is a Python that is no shim. Every test host has it: see ./check.
@@ -40,7 +41,7 @@ func missing(t *testing.T, what string) {
 
 func write(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+	if err := execfile.Write(path, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/execfile"
 )
 
 // hostEnv makes the test binary a host that runs scripts in the folder that it
@@ -89,14 +89,7 @@ func asNobody(t *testing.T, cmd *exec.Cmd) (dir string) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	out, err := os.OpenFile(exe, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
+	if err := execfile.Write(exe, in); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Path, cmd.Dir = exe, dir

@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/execfile"
 	"go.uber.org/goleak"
 )
 
@@ -65,7 +67,7 @@ func TestInterpreterThatCannotBeStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(changed, append(text, '\n'), 0o755); err != nil {
+	if err := execfile.Write(changed, bytes.NewReader(append(text, '\n'))); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

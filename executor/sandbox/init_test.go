@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/tracon-go/tracon/internal/execfile"
 )
 
 // The first process of a box is what its source says, byte for byte, on both
@@ -61,7 +63,7 @@ func runInit(t *testing.T, arch string, p *program, apart bool) ([]message, int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(argv[0], text, 0o700); err != nil {
+	if err := execfile.Write(argv[0], bytes.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	if arch != runtime.GOARCH {

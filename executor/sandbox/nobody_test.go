@@ -4,13 +4,14 @@ package sandbox_test
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tracon-go/tracon/internal/execfile"
 )
 
 // nobody is another user, who may do nothing in particular.
@@ -79,15 +80,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	return out.Close()
+	return execfile.Write(to, in)
 }
 
 // delegate makes cgroups that belong to nobody below those of this process, and

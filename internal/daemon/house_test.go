@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/execfile"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -229,7 +231,7 @@ func TestInterpreterReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(filepath.Dir(dir), "sh")
-	if err := os.WriteFile(copied, real, 0o700); err != nil {
+	if err := execfile.Write(copied, bytes.NewReader(real)); err != nil {
 		t.Fatal(err)
 	}
 	in, err := h.Probe(t.Context(), "sh", copied)
@@ -250,7 +252,7 @@ func TestInterpreterReplaced(t *testing.T) {
 	if err := os.Remove(copied); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(copied, append(real, 0), 0o700); err != nil {
+	if err := execfile.Write(copied, bytes.NewReader(append(real, 0))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := runner.Run(t.Context(), call); err == nil || !strings.Contains(err.Error(), "probe") {
