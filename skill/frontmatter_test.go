@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 )
@@ -189,12 +188,10 @@ func TestAliasBombIsCheap(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
 	_, _, diags := readMarkdown(md, "alias-bomb")
-	took := time.Since(start)
 	runtime.ReadMemStats(&after)
-	if !said(diags, "error: aliases") || took > time.Second || after.TotalAlloc-before.TotalAlloc > 4<<20 {
-		t.Errorf("got %v after %v and %d bytes", diags, took, after.TotalAlloc-before.TotalAlloc)
+	if !said(diags, "error: aliases") || after.TotalAlloc-before.TotalAlloc > 4<<20 {
+		t.Errorf("got %v after %d bytes", diags, after.TotalAlloc-before.TotalAlloc)
 	}
 }
 

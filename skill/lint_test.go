@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 )
@@ -223,30 +222,49 @@ func TestLinksOfLine(t *testing.T) {
 	}
 }
 
-// Whatever a skill holds, linting takes about as long as its size suggests.
-func TestLintIsLinear(t *testing.T) {
+// slowSkills are skills for which linting takes about as long as their size
+// suggests, whatever they hold: BenchmarkLintOfSlowSkills shows it.
+func slowSkills(t testing.TB) map[string]Skill {
+	t.Helper()
 	const most = 512 << 10
+	skills := map[string]Skill{}
 	for name, unit := range map[string]string{
 		"links": "[a](b", "brackets": "](", "definitions": "[", "backticks": "`[a](b)", "paths": "scripts/a.py ", "slashes": "/", "dots": "a.", "calls": "eval(",
 		"shell": "$(curl ", "assignments": "a=", "secrets": "${TOKEN", "base64": "aB3+", "hex": "0f", "escapes": `\x41`, "invisible": "\u200b", "letters": "ж",
 		"mixed": "aж", "ideographs": "字", "emoji": "👩\u200d💻", "lines": "\n", "short lines": "os.system(x)\n", "blob lines": strings.Repeat("aB3+", 19) + "\n",
 		"not UTF-8": "\xff", "carriage returns": "\r\n", "control": "\x1b", "fences": "```\n", "variation": "\ufe0f", "tags": "\U000e0041",
 	} {
+		text := strings.Repeat(unit, most/len(unit))
+		files := []bundle.File{{Path: markdown, Data: []byte(goodMarkdown + strings.ToValidUTF8(text[:200<<10], ""))}}
+		for _, ext := range []string{"py", "js", "sh", "md"} {
+			files = append(files, bundle.File{Path: "scripts/a." + ext, Data: []byte(text)})
+		}
+		s, err := FromFiles(files, bundle.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		skills[name] = s
+	}
+	return skills
+}
+
+func BenchmarkLintOfSlowSkills(b *testing.B) {
+	for name, s := range slowSkills(b) {
+		b.Run(name, func(b *testing.B) {
+			_, size := s.Bundle.Size()
+			b.SetBytes(size)
+			for b.Loop() {
+				Lint(s)
+			}
+		})
+	}
+}
+
+// What the lint says stays short and plain, whatever a skill holds.
+func TestLintIsBounded(t *testing.T) {
+	for name, s := range slowSkills(t) {
 		t.Run(name, func(t *testing.T) {
-			text := strings.Repeat(unit, most/len(unit))
-			files := []bundle.File{{Path: markdown, Data: []byte(goodMarkdown + strings.ToValidUTF8(text[:200<<10], ""))}}
-			for _, ext := range []string{"py", "js", "sh", "md"} {
-				files = append(files, bundle.File{Path: "scripts/a." + ext, Data: []byte(text)})
-			}
-			s, err := FromFiles(files, bundle.Limits{})
-			must(t, err)
-			start := time.Now()
 			diags := Lint(s)
-			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("took %v", took)
-			} else {
-				t.Log(took)
-			}
 			if len(diags) > 200 {
 				t.Errorf("%d diagnostics", len(diags))
 			}

@@ -184,12 +184,8 @@ func TestProbeIsStopped(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "python3"), "#!/bin/sh\nsleep 4711 &\nwait\n")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
 	if _, err := interpreter.Probe(ctx, "py", path); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v, want the cause of the context", err)
-	}
-	if d := time.Since(begin); d > 5*time.Second {
-		t.Errorf("it took %v", d)
 	}
 	if runtime.GOOS == "linux" {
 		if out, err := exec.Command("pgrep", "-f", "sleep 4711").Output(); err == nil {

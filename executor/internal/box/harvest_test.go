@@ -70,13 +70,11 @@ func TestPatternsAreBounded(t *testing.T) {
 		must(t, os.WriteFile(r.Path(OutputsDir, fmt.Sprintf("%s%04d", strings.Repeat("a", 240), i)), nil, 0o600))
 	}
 	patterns := slices.Repeat([]string{strings.Repeat("**/", 128) + "*" + strings.Repeat("a", 120) + "b"}, 64)
-	start := time.Now()
 	got, told := r.Collect(Harvest{Bytes: 100, Files: 10, Patterns: patterns})
-	if took := time.Since(start); took > 10*time.Second || len(got) > 0 || len(told) != maxNotes+2 ||
+	if len(got) > 0 || len(told) != maxNotes+2 ||
 		!strings.HasSuffix(told[0], "there is too much to compare with the output patterns") {
-		t.Errorf("after %v, got %d files and %d notes: %.500q", took, len(got), len(told), told)
+		t.Errorf("got %d files and %d notes: %.500q", len(got), len(told), told)
 	}
-	t.Log(time.Since(start))
 }
 
 // Case 39a: input files that are new or changed come back, unchanged ones do
