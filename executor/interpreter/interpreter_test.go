@@ -58,7 +58,7 @@ func sum(t *testing.T, path string) bundle.Digest {
 
 func TestProbeRealInterpreters(t *testing.T) {
 	for _, tc := range []struct{ ext, name string }{
-		{"py", "/usr/bin/python3"}, {"js", "/usr/bin/node"}, {"sh", "/bin/sh"}, {"sh", "/bin/bash"}, {"bash", "/bin/bash"}, {"pl", "/usr/bin/perl"},
+		{"py", "/usr/bin/python3"}, {"js", "/usr/bin/node"}, {"mjs", "/usr/bin/node"}, {"cjs", "/usr/bin/node"}, {"sh", "/bin/sh"}, {"sh", "/bin/bash"}, {"bash", "/bin/bash"}, {"pl", "/usr/bin/perl"},
 	} {
 		t.Run(tc.ext+" "+filepath.Base(tc.name), func(t *testing.T) {
 			if _, err := os.Stat(tc.name); err != nil {

@@ -27,9 +27,13 @@ type extensionRule struct {
 	install string   // what to tell who has none
 }
 
+var node = extensionRule{Node, []string{"node", "nodejs"}, "Node.js (on Debian: apt-get install nodejs)"}
+
 var extensions = map[string]extensionRule{
 	"py":   {Python, []string{"python3", "python"}, "Python 3 (on Debian: apt-get install python3)"},
-	"js":   {Node, []string{"node", "nodejs"}, "Node.js (on Debian: apt-get install nodejs)"},
+	"js":   node,
+	"mjs":  node, // node takes the extension for the kind of module
+	"cjs":  node,
 	"sh":   {Sh, []string{"bash", "sh", "dash"}, "bash (on Debian: apt-get install bash)"},
 	"bash": {Bash, []string{"bash"}, "bash (on Debian: apt-get install bash)"},
 	"pl":   {Perl, []string{"perl"}, "Perl (on Debian: apt-get install perl)"},
