@@ -165,6 +165,27 @@ func (r *Runner) Standing(ctx context.Context) (gate.Standing, error) {
 	return gate.Standing{Executor: posture.Executor, Tier: posture.Tier, Claimed: posture.Claimed || !r.ours}, nil
 }
 
+// Ready says why no call can run, whatever it asks for, or nil. It runs nothing
+// and writes nothing. After a failure to write the log it says so until the host
+// has opened its store again.
+//
+// # Errors
+//
+// ErrClosed after [Runner.Close], audit.ErrUnavailable, ErrExecutorUnavailable.
+func (r *Runner) Ready(ctx context.Context) error {
+	r.mu.Lock()
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
+		return ErrClosed
+	}
+	if err := r.gate.Ready(ctx); err != nil {
+		return err
+	}
+	_, err := r.Standing(ctx)
+	return err
+}
+
 // Explain asks every gate about call and runs nothing; see [gate.Gate.Explain].
 func (r *Runner) Explain(ctx context.Context, call gate.Call) ([]gate.Verdict, error) {
 	s, err := r.Standing(ctx)

@@ -674,6 +674,9 @@ func TestClose(t *testing.T) {
 		if _, err := h.Run(t.Context(), call("a")); !errors.Is(err, tracon.ErrClosed) {
 			t.Errorf("err = %v, want ErrClosed", err)
 		}
+		if err := h.Ready(t.Context()); !errors.Is(err, tracon.ErrClosed) {
+			t.Errorf("Ready says %v, want ErrClosed", err)
+		}
 		h.check(t, "cancelled")
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -757,6 +760,74 @@ func TestManyCalls(t *testing.T) {
 		}
 		if got := len(h.endings(t)); got != admitted {
 			t.Errorf("%d endings for %d admissions", got, admitted)
+		}
+	})
+}
+
+// failing is a store whose log takes no more entries from the moment on at which
+// err is set, as after a full disk.
+type failing struct {
+	*memstore.Store
+	err atomic.Pointer[error]
+}
+
+func (f *failing) Append(ctx context.Context, p audit.Pending) error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return f.Store.Append(ctx, p)
+}
+
+func (f *failing) Ready(ctx context.Context) error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return f.Store.Ready(ctx)
+}
+
+// Case 57: once the log has failed nothing runs, not even what was admitted before
+// and waits for its slot; Ready says so, with the failure's own words.
+func TestNothingRunsAfterTheLogFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		sk, st := skills{[]byte("echo")}, &failing{Store: memstore.New()}
+		h := newHouse(t, executor.Func(func(ctx context.Context, _ executor.Request) (executor.Result, error) {
+			calls.Add(1)
+			time.Sleep(time.Second)
+			return executor.Result{Ending: executor.Exited(0)}, nil
+		}), func(c *tracon.Config) {
+			c.Slots, c.Calls = 1, nil
+			c.Gate = gate.New(gate.Config{
+				Hosts:    gate.Static{Enabled: true, Interpreters: map[string]gate.Interpreter{"sh": {Name: "sh"}}},
+				Policies: st, Contents: sk, Declarer: sk, Schemas: sk, Grants: st, Log: audit.NewLog(st),
+			})
+		})
+		made := house{h.Runner, st.Store, audit.NewLog(st)}
+		made.open(t, "a", gate.Policy{Enabled: true, Interpreters: []string{"sh"}})
+		made.grant(t, "a")
+		if err := h.Ready(t.Context()); err != nil {
+			t.Fatalf("before it, Ready says %v", err)
+		}
+		errs := make(chan error, 2)
+		for range cap(errs) { // the second waits for the first one's slot
+			go func() { _, err := h.Run(t.Context(), call("a")); errs <- err }()
+		}
+		synctest.Wait()
+		full := errors.New("disk full")
+		st.err.Store(&full)
+		for range cap(errs) {
+			if err := <-errs; !errors.Is(err, audit.ErrUnavailable) {
+				t.Errorf("a call that was admitted before says %v, want audit.ErrUnavailable", err)
+			}
+		}
+		if _, err := h.Run(t.Context(), call("a")); !errors.Is(err, audit.ErrUnavailable) {
+			t.Errorf("the next call says %v, want audit.ErrUnavailable", err)
+		}
+		if err := h.Ready(t.Context()); !errors.Is(err, audit.ErrUnavailable) || !errors.Is(err, full) {
+			t.Errorf("Ready says %v, want audit.ErrUnavailable and %q", err, full)
+		}
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%d scripts were started, want the one that ran already", n)
 		}
 	})
 }

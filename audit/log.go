@@ -76,6 +76,10 @@ type Sink interface {
 
 	// Tip returns the frontier that was kept with the last leaf.
 	Tip(ctx context.Context) (Frontier, error)
+
+	// Ready says why nothing more can be kept until an operator acts, or nil. It
+	// writes nothing: the next write may fail even so.
+	Ready(ctx context.Context) error
 }
 
 // A Receipt proves that an entry stands in the log. Only a [Log] makes one; the
@@ -150,6 +154,19 @@ func (l *Log) Commit(ctx context.Context, e Entry, commit func(context.Context, 
 		return Receipt{}, fmt.Errorf("%w: the store kept no entry", ErrUnavailable)
 	}
 	return Receipt{p.sealed.Index, p.sealed.Hash, e.ID}, nil
+}
+
+// Ready says why the log takes no entry, and so why nothing may run, or nil. It
+// writes nothing: the next entry may fail even so.
+//
+// # Errors
+//
+// One that wraps ErrUnavailable; it names the remedy.
+func (l *Log) Ready(ctx context.Context) error {
+	if err := l.sink.Ready(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
 }
 
 // Entries yields the entries from index from on, decoded: of one tenant, or of

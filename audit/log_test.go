@@ -63,6 +63,8 @@ func (l *ledger) Leaves(_ context.Context, tenant string, from uint64) iter.Seq2
 
 func (l *ledger) Tip(context.Context) (audit.Frontier, error) { return l.tip, nil }
 
+func (l *ledger) Ready(context.Context) error { return l.err }
+
 var _ audit.Sink = (*ledger)(nil)
 
 // written returns a log of n entries of three tenants.

@@ -234,6 +234,7 @@ type brokenLog struct {
 }
 
 func (b brokenLog) Append(context.Context, audit.Pending) error { return b.err }
+func (b brokenLog) Ready(context.Context) error                 { return b.err }
 
 // R16, case 57: where the log cannot be written nothing runs, and it is no
 // refusal of the call. That holds for the entry of a refusal too.

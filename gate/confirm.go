@@ -11,7 +11,8 @@ import (
 //
 // # Errors
 //
-// A *Denial when a gate has closed, the cause of ctx when it is done, any other
+// A *Denial when a gate has closed, audit.ErrUnavailable when the log takes no
+// more entries, the cause of ctx when it is done, any other
 // error when something could not be read. With each of them the call must not
 // reach the executor, and its ending goes to the log: see [Gate.End].
 func (g *Gate) Confirm(ctx context.Context, req Request) error {
@@ -20,6 +21,10 @@ func (g *Gate) Confirm(ctx context.Context, req Request) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	// A log that failed since the admission takes no ending either.
+	if err := g.Ready(ctx); err != nil {
+		return err
 	}
 	s := req.s
 	host, policy, err := g.rules(ctx, s.open.tenant)

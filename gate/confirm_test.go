@@ -148,3 +148,20 @@ func TestConfirm(t *testing.T) {
 		}
 	})
 }
+
+// Case 57: a log that failed while the call waited for a slot stops it: nothing
+// runs from then on, and it is no refusal of the call.
+func TestConfirmAfterTheLogFailed(t *testing.T) {
+	h := gatecase.New(t)
+	req, err := gate.New(h.Config).Admit(t.Context(), h.Call, h.Standing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Config.Log = audit.NewLog(brokenLog{Sink: h.Store, err: errors.New("disk full")})
+	g := gate.New(h.Config)
+	for name, err := range map[string]error{"Confirm": g.Confirm(t.Context(), req), "Ready": g.Ready(t.Context())} {
+		if !errors.Is(err, audit.ErrUnavailable) || errors.Is(err, gate.ErrDenied) {
+			t.Errorf("%s says %v, want audit.ErrUnavailable and no denial", name, err)
+		}
+	}
+}

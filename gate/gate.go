@@ -30,6 +30,14 @@ func New(c Config) *Gate {
 	return &Gate{c}
 }
 
+// Ready says why nothing can be admitted, whatever the call, or nil: the log
+// takes no entry. It writes nothing.
+//
+// # Errors
+//
+// One that wraps audit.ErrUnavailable; it names the remedy.
+func (g *Gate) Ready(ctx context.Context) error { return g.c.Log.Ready(ctx) }
+
 // A Standing says how strong the executor that will run the script is. The
 // runner knows; the zero Standing meets no grant.
 type Standing struct {

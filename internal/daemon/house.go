@@ -120,6 +120,15 @@ func (h *House) executor() (e local, err error) {
 	return e, nil
 }
 
+// Ready says why nothing can run in this house, with the remedy, or nil. It
+// writes nothing, and starts nothing: before [House.Start] it asks the log alone.
+func (h *House) Ready(ctx context.Context) error {
+	if h.runner != nil {
+		return h.runner.Ready(ctx)
+	}
+	return h.Log.Ready(ctx)
+}
+
 // Posture returns which walls the executor puts around a script on this host.
 func (h *House) Posture(ctx context.Context) (executor.Posture, error) {
 	e, err := h.executor()

@@ -131,6 +131,11 @@ func (s *Store) Tip(ctx context.Context) (f audit.Frontier, err error) {
 	return f, err
 }
 
+// Ready implements [audit.Sink]: a store in memory is ready until it is closed.
+func (s *Store) Ready(ctx context.Context) error {
+	return s.read(ctx, "", func(*tenant) error { return nil })
+}
+
 // Leaves implements [audit.Sink]. It yields what stood in the log when the
 // iteration began.
 func (s *Store) Leaves(ctx context.Context, name string, from uint64) iter.Seq2[audit.Leaf, error] {

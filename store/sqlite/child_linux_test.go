@@ -288,6 +288,9 @@ func stops(path, word string, mend func() error) error {
 		return err
 	}
 	log := audit.NewLog(s)
+	if err := s.Ready(ctx); err != nil {
+		return fmt.Errorf("before the failure Ready says: %w", err)
+	}
 	entry := audit.Entry{Tenant: "acme", Kind: audit.Refusal, Subject: strings.Repeat("x", 4000)}
 	var mu sync.Mutex
 	var acked uint64
@@ -314,8 +317,14 @@ func stops(path, word string, mend func() error) error {
 	if !errors.Is(first, store.ErrPoisoned) || !errors.Is(first, audit.ErrUnavailable) || !strings.Contains(first.Error(), word) || acked == 0 {
 		return fmt.Errorf("after %d appends one says: %w", acked, first)
 	}
+	if err := s.Ready(ctx); !errors.Is(err, store.ErrPoisoned) || !strings.Contains(err.Error(), word) {
+		return fmt.Errorf("after the failure Ready says: %w", err)
+	}
 	if err := mend(); err != nil {
 		return err
+	}
+	if err := log.Ready(ctx); !errors.Is(err, store.ErrPoisoned) || !errors.Is(err, audit.ErrUnavailable) {
+		return fmt.Errorf("when the disk is mended, and nobody has started again, Ready says: %w", err)
 	}
 	_, err = log.Append(ctx, entry)
 	if err == nil || err.Error() != first.Error() {

@@ -29,6 +29,7 @@ func methodsOfStore() map[string]reflect.Type {
 var withoutTenant = map[string]string{
 	"Close":   "it ends the store",
 	"Tip":     "the tree is over the leaves of all tenants",
+	"Ready":   "it is the whole store's",
 	"Host":    "it holds for all tenants",
 	"HostAt":  "it holds for all tenants",
 	"SetHost": "it holds for all tenants",
