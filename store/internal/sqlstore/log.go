@@ -14,6 +14,7 @@ import (
 // inside of it and forgotten with it: another process may write next.
 type end struct {
 	frontier audit.Frontier
+	last     audit.Hash // of the leaf that was added last
 	tenants  map[string]*tenantEnd
 }
 
@@ -24,7 +25,7 @@ type tenantEnd struct {
 
 func (w *writer) end(ctx context.Context) (*end, error) {
 	f, err := scanFrontier(w.do[headForUpdate].QueryRowContext(ctx))
-	return &end{f, map[string]*tenantEnd{}}, err
+	return &end{frontier: f, tenants: map[string]*tenantEnd{}}, err
 }
 
 // tenant returns where the history of name ends, from the first time on as this
@@ -66,7 +67,7 @@ func (w *writer) seal(ctx context.Context, entry audit.Pending, e *end) error {
 	if err != nil {
 		return err
 	}
-	e.frontier = leaf.Frontier
+	e.frontier, e.last = leaf.Frontier, leaf.Hash
 	t.Link, t.moved = audit.Link{Seq: leaf.Seq, Prev: leaf.Hash}, true
 	return nil
 }

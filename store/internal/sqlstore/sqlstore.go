@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pressly/goose/v3"
 
@@ -40,10 +41,12 @@ type Fault int
 const (
 	Fatal     Fault = iota // nothing can be relied on from now on; whatever is not known is this
 	Busy                   // the transaction failed; the next one may not
-	Statement              // the statement alone failed: it had no effect, and the transaction goes on
+	Statement              // the statement alone failed: the transaction goes on behind its savepoint
+	Lost                   // the connection is gone, and with it a transaction that was not committed
 )
 
-// A Config is what a store is made of. Every field is required but Check.
+// A Config is what a store is made of. Every field is required but
+// Check and Timeout.
 type Config struct {
 	Dialect Dialect
 	Writer  *sql.DB // of one connection at most; closed with the store
@@ -51,6 +54,11 @@ type Config struct {
 
 	// Check is called before each commit; its error fails the commit and is fatal.
 	Check func() error
+
+	// Timeout is how long a transaction may take, and how long is inquired after a
+	// commit that was not answered. What takes longer loses its connection. Zero
+	// means no limit, for an engine that is in this process.
+	Timeout time.Duration
 }
 
 // A Store is a [store.Store] over SQL. It is safe for concurrent use.
@@ -82,19 +90,16 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		dialect: c.Dialect, check: c.Check, readers: c.Readers,
 		queue: make(chan *job), closing: make(chan struct{}), done: make(chan struct{}),
 	}
-	if err := s.prepare(ctx, c.Writer); err != nil {
+	s.w = writer{dialect: c.Dialect, db: c.Writer, timeout: c.Timeout}
+	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(s.explain(ctx, err), s.w.close(), c.Readers.Close())
 	}
 	go s.write()
 	return s, nil
 }
 
-func (s *Store) prepare(ctx context.Context, db *sql.DB) (err error) {
-	s.w.db, s.w.dialect = db, s.dialect
-	if s.w.conn, err = db.Conn(ctx); err != nil {
-		return err
-	}
-	if s.w.do, err = prepare(ctx, s.w.conn, s.dialect, writing); err != nil {
+func (s *Store) prepare(ctx context.Context) (err error) {
+	if err := s.w.connect(ctx); err != nil {
 		return err
 	}
 	s.read, err = prepare(ctx, s.readers, s.dialect, reading)

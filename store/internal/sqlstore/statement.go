@@ -18,6 +18,7 @@ const (
 	tenantHead
 	setTenantHead
 	addLeaf
+	leafHash
 	head
 	leaves
 	leavesOfTenant
@@ -70,6 +71,7 @@ var texts = [statements]string{
 	setTenantHead: `INSERT INTO tenant_head (tenant, seq, hash) VALUES ($1, $2, $3)
 		ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`,
 	addLeaf:        `INSERT INTO leaf (idx, tenant, seq, hash, bytes) VALUES ($1, $2, $3, $4, $5)`,
+	leafHash:       `SELECT hash FROM leaf WHERE idx = $1`,
 	head:           `SELECT size, edge FROM log_head WHERE one = 1`,
 	leaves:         `SELECT idx, tenant, seq, hash, bytes FROM leaf WHERE idx >= $1 ORDER BY idx LIMIT $2`,
 	leavesOfTenant: `SELECT idx, tenant, seq, hash, bytes FROM leaf WHERE tenant = $1 AND seq > $2 ORDER BY seq LIMIT $3`,
@@ -78,12 +80,12 @@ var texts = [statements]string{
 	// A row is there exactly when it was set, with a revision of at least 1. The
 	// condition makes the change and the comparison with what the caller saw one.
 	host: `SELECT revision, setting FROM host_setting WHERE one = 1`,
-	setHost: `INSERT INTO host_setting (one, revision, setting) SELECT 1, $1 + 1, $2
-			WHERE $1 = COALESCE((SELECT revision FROM host_setting WHERE one = 1), 0)
+	setHost: `INSERT INTO host_setting (one, revision, setting) SELECT 1, CAST($1 AS BIGINT) + 1, $2
+			WHERE CAST($1 AS BIGINT) = COALESCE((SELECT revision FROM host_setting WHERE one = 1), 0)
 		ON CONFLICT (one) DO UPDATE SET revision = excluded.revision, setting = excluded.setting`,
 	policy: `SELECT revision, setting FROM policy WHERE tenant = $1`,
-	setPolicy: `INSERT INTO policy (tenant, revision, setting) SELECT $1, $2 + 1, $3
-			WHERE $2 = COALESCE((SELECT revision FROM policy WHERE tenant = $1), 0)
+	setPolicy: `INSERT INTO policy (tenant, revision, setting) SELECT $1, CAST($2 AS BIGINT) + 1, $3
+			WHERE CAST($2 AS BIGINT) = COALESCE((SELECT revision FROM policy WHERE tenant = $1), 0)
 		ON CONFLICT (tenant) DO UPDATE SET revision = excluded.revision, setting = excluded.setting`,
 
 	addGrant: `INSERT INTO grants (` + grantColumns + `)
@@ -125,7 +127,7 @@ var texts = [statements]string{
 // against the tables that the database has.
 var (
 	writing = []statement{
-		savepoint, rollbackTo, release, headForUpdate, setHead, tenantHead, setTenantHead, addLeaf, setHost, setPolicy,
+		savepoint, rollbackTo, release, headForUpdate, setHead, tenantHead, setTenantHead, addLeaf, leafHash, setHost, setPolicy,
 		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall,
 	}
 	reading = []statement{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/store"
@@ -96,12 +97,21 @@ func (s *Store) transact(batch []*job) error {
 	if p := s.poison.Load(); p != nil {
 		return p.err
 	}
-	err := s.w.transact(batch, s.check)
+	at, err := s.w.transact(batch, s.check)
+	if err != nil && at == opening && s.dialect.Fault(err) == Lost {
+		// It was cut while it was idle. No change was begun, so another may be tried.
+		at, err = s.w.transact(batch, s.check)
+	}
+	if err != nil && at == committing && s.dialect.Fault(err) == Lost {
+		if err = s.w.settle(err); err == nil {
+			return nil
+		}
+	}
 	if err == nil {
 		return nil
 	}
 	err = s.dialect.Explain(err)
-	if s.dialect.Fault(err) == Busy {
+	if f := s.dialect.Fault(err); f == Busy || f == Lost {
 		return fmt.Errorf("store: writing: %w", err)
 	}
 	// After a failed write or sync the next one may succeed and yet not be on the
@@ -116,30 +126,38 @@ func (s *Store) transact(batch []*job) error {
 type writer struct {
 	dialect Dialect
 	db      *sql.DB
-	conn    *sql.Conn
+	conn    *sql.Conn // nil: there is none now
 	do      prepared
+	timeout time.Duration // of a transaction; zero: none
+	sent    sent
 }
 
 func (w *writer) close() error {
-	w.do.close()
-	if w.conn != nil {
-		_ = w.conn.Close()
-	}
+	w.drop()
 	return w.db.Close()
 }
 
 // transact takes no context of a caller: a commit that is broken off half-way
 // leaves nobody who knows what became of it.
-func (w *writer) transact(batch []*job, check func() error) error {
-	ctx := context.Background()
+func (w *writer) transact(batch []*job, check func() error) (at stage, err error) {
+	ctx, cancel := w.context()
+	defer cancel()
+	if err := w.connect(ctx); err != nil {
+		return opening, err
+	}
+	defer func() {
+		if err != nil && w.dialect.Fault(err) == Lost {
+			w.drop()
+		}
+	}()
 	tx, err := w.conn.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return opening, err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
 	e, err := w.end(ctx)
 	if err != nil {
-		return err
+		return opening, err
 	}
 	before := e.frontier.Size()
 	for _, j := range batch {
@@ -150,21 +168,22 @@ func (w *writer) transact(batch []*job, check func() error) error {
 		if r, ok := errors.AsType[refused](err); ok {
 			j.err = r.error
 		} else if err != nil {
-			return err
+			return changing, err
 		}
 	}
 	if e.frontier.Size() == before {
-		return nil // every change was refused
+		return changing, nil // every change was refused
 	}
 	if err := w.setEnd(ctx, e); err != nil {
-		return err
+		return changing, err
 	}
 	if check != nil {
 		if err := check(); err != nil {
-			return err
+			return changing, err
 		}
 	}
-	return tx.Commit()
+	w.sent = sent{int64(e.frontier.Size()) - 1, e.last}
+	return committing, tx.Commit()
 }
 
 // one makes one change. A savepoint keeps what it wrote apart until its leaf is
