@@ -302,8 +302,8 @@ func cancelled(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrCancelled, context.Cause(ctx))
 }
 
-// Close takes no more calls, and waits until the ending of each one that is
-// under way is written. When ctx is done first it stops them all, and waits for
+// Close takes no more calls, waits until the ending of each one that is under
+// way is written, and writes the refusals that were counted. When ctx is done first it stops them all, and waits for
 // their endings: at most as long as the longest wait limit.
 func (r *Runner) Close(ctx context.Context) error {
 	r.mu.Lock()
@@ -321,5 +321,5 @@ func (r *Runner) Close(ctx context.Context) error {
 		<-ended
 	}
 	r.cancel(ErrClosed)
-	return r.close()
+	return errors.Join(r.gate.Flush(context.WithoutCancel(ctx)), r.close())
 }

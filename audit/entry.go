@@ -23,9 +23,14 @@ const (
 	Host      Kind = "host"      // the host's switch or allow-list was changed
 	Imported  Kind = "import"    // a skill was imported for a tenant
 	Deleted   Kind = "delete"    // a tenant's imported skill was deleted
+	Key       Kind = "key"       // a key that lets somebody in was made or taken back
+	Keeping   Kind = "log"       // the log's own administration: its key, a loss that was accepted, what was removed by age
 )
 
-var kinds = []Kind{Admission, Refusal, Ending, Granted, Revoked, Policy, Host, Imported, Deleted}
+var kinds = []Kind{Admission, Refusal, Ending, Granted, Revoked, Policy, Host, Imported, Deleted, Key, Keeping}
+
+// Kinds returns all kinds of entries.
+func Kinds() []Kind { return slices.Clone(kinds) }
 
 // A Fact is one thing that an entry says, by name.
 type Fact struct{ Name, Value string }

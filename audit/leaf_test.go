@@ -40,6 +40,11 @@ func TestLeafGolden(t *testing.T) {
 			Entry{ID: "i", Time: time.UnixMicro(-1).UTC(), Tenant: "ünï", Kind: Refusal, Subject: "a\nb", Count: 1000, Facts: []Fact{{"a", ""}, {"b", "x"}}},
 			Link{Seq: 1<<64 - 1},
 		},
+		{
+			"a key of the log", Entry{ID: "k", Time: at, Tenant: "@host", Kind: Keeping, Subject: "key", Count: 1, Facts: Facts("key", "tracon/1+0+AAAA")},
+			Link{Seq: 3, Prev: Hash{1: 1}},
+		},
+		{"a key of somebody", Entry{Time: at, Tenant: "acme", Actor: "ann", Kind: Key, Subject: "k1", Count: 1}, Link{Seq: 4}},
 	}
 	var got strings.Builder
 	for _, v := range vectors {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tracon-go/tracon/internal/id"
@@ -107,15 +108,22 @@ func (r Receipt) ID() string { return r.id }
 var ErrUnavailable = errors.New("audit: the log could not be written")
 
 // A Log appends to one Sink. It is safe for concurrent use.
-type Log struct{ sink Sink }
+type Log struct {
+	sink    Sink
+	floods  floods
+	written atomic.Bool
+}
 
 // NewLog returns a log over sink. It panics when sink is nil.
 func NewLog(sink Sink) *Log {
 	if sink == nil {
 		panic("audit: NewLog with a nil Sink")
 	}
-	return &Log{sink}
+	return &Log{sink: sink}
 }
+
+// Written reports whether an entry was written through l.
+func (l *Log) Written() bool { return l.written.Load() }
 
 // Append writes e durably and returns the proof of it.
 //
@@ -134,16 +142,8 @@ func (l *Log) Append(ctx context.Context, e Entry) (Receipt, error) {
 // Pending to the store's method that makes the change. The error of commit is
 // returned as it is.
 func (l *Log) Commit(ctx context.Context, e Entry, commit func(context.Context, Pending) error) (Receipt, error) {
-	if e.ID == "" {
-		e.ID = id.New()
-	}
-	if e.Time.IsZero() {
-		e.Time = time.Now()
-	}
-	e.Time = e.Time.UTC().Truncate(time.Microsecond)
-	e.Count = max(e.Count, 1)
-	e.Facts = slices.Clone(e.Facts) // a store may seal it later, when the caller's slice says something else
-	if err := e.check(); err != nil {
+	e, err := l.complete(e)
+	if err != nil {
 		return Receipt{}, err
 	}
 	p := &pending{entry: e}
@@ -153,7 +153,22 @@ func (l *Log) Commit(ctx context.Context, e Entry, commit func(context.Context, 
 	if p.sealed.Hash.IsZero() {
 		return Receipt{}, fmt.Errorf("%w: the store kept no entry", ErrUnavailable)
 	}
+	l.written.Store(true)
 	return Receipt{p.sealed.Index, p.sealed.Hash, e.ID}, nil
+}
+
+// complete gives e what its caller left to the log, and says why it cannot be written.
+func (l *Log) complete(e Entry) (Entry, error) {
+	if e.ID == "" {
+		e.ID = id.New()
+	}
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Time = e.Time.UTC().Truncate(time.Microsecond)
+	e.Count = max(e.Count, 1)
+	e.Facts = slices.Clone(e.Facts) // a store may seal it later, when the caller's slice says something else
+	return e, e.check()
 }
 
 // Ready says why the log takes no entry, and so why nothing may run, or nil. It

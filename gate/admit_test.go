@@ -93,7 +93,8 @@ func TestRequest(t *testing.T) {
 	for name, want := range map[string]string{
 		"digest": g.Pin.String(), "script": scriptDigest.String(), "grant": g.ID, "executor": "counting", "tier": "process", "tierClaimed": "",
 		"argumentsMode": "argv", "argumentsBytes": "15", "argumentsCommitment": bundle.Digest(commitment).String(),
-		"interpreter": "py", "interpreterDigest": bundle.Sum([]byte("python3")).String(), "inputs": "1 files, 2 bytes", "inputsDigest": req.Inputs().Digest().String(),
+		"interpreter": "py", "interpreterDigest": bundle.Sum([]byte("python3")).String(), "inputs": "1 files, 2 bytes",
+		"inputsCommitment": bundle.Sum(fmt.Append(req.ArgumentsSalt(), "inputs ", req.Inputs().Digest())).String(),
 	} {
 		if got := e.Fact(name); got != want {
 			t.Errorf("the admission's %s is %q, want %q", name, got, want)
@@ -463,8 +464,59 @@ func TestAdmitConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if a, r := len(entries(t, h, audit.Admission)), len(entries(t, h, audit.Refusal)); a != 20 || r != 20 {
-		t.Errorf("%d admissions and %d refusals, want 20 each", a, r)
+	if err := g.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refused := uint64(0)
+	for _, e := range entries(t, h, audit.Refusal) {
+		refused += e.Count
+	}
+	if a := len(entries(t, h, audit.Admission)); a != 20 || refused != 20 {
+		t.Errorf("%d admissions and %d refusals, want 20 each", a, refused)
+	}
+}
+
+// Case 61: the same refused call 1,000 times is refused each time, and the log
+// holds the first and one counted entry. Another actor, script or gate is
+// another kind.
+func TestRefusalFlood(t *testing.T) {
+	h := gatecase.New(t)
+	g := gate.New(h.Config)
+	refuse := func(change func(*gate.Call)) {
+		call := h.Call
+		call.Script = "scripts/free.py"
+		change(&call)
+		if _, err := g.Admit(t.Context(), call, h.Standing); !errors.Is(err, gate.ErrDenied) {
+			t.Fatalf("got %v, want a refusal", err)
+		}
+	}
+	for range 1000 {
+		refuse(func(*gate.Call) {})
+	}
+	refuse(func(c *gate.Call) { c.Actor = "another" })
+	refuse(func(c *gate.Call) { c.Script = "scripts/none.py" })
+	refuse(func(c *gate.Call) { c.Tenant = "" })
+	if err := g.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []uint64
+	for _, e := range entries(t, h, audit.Refusal) {
+		got = append(got, e.Count)
+	}
+	if diff := cmp.Diff([]uint64{1, 1, 1, 1, 999}, got); diff != "" {
+		t.Errorf("the counts of the refusals (-want +got):\n%s", diff)
+	}
+}
+
+// An admission names the host process that answers for its ending.
+func TestAdmissionNamesTheInstance(t *testing.T) {
+	h := gatecase.New(t)
+	h.Config.Instance = "instance-1"
+	if _, err := gate.New(h.Config).Admit(t.Context(), h.Call, h.Standing); err != nil {
+		t.Fatal(err)
+	}
+	if got := entries(t, h, audit.Admission)[0].Fact("instance"); got != "instance-1" {
+		t.Errorf("the admission's instance is %q", got)
 	}
 }
 

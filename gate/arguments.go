@@ -109,3 +109,12 @@ func checked(ctx context.Context, schemas Schemas, policy Policy, d Declaration,
 func (a arguments) commitment() bundle.Digest {
 	return sha256.Sum256(append(a.salt[:], a.json...))
 }
+
+// inputsCommitment is the same for the input files, by the digest of their
+// bundle; "" where there are none.
+func (a arguments) inputsCommitment() string {
+	if files, _ := a.inputs.Size(); files == 0 {
+		return ""
+	}
+	return bundle.Sum(fmt.Append(a.salt[:], "inputs ", a.inputs.Digest())).String()
+}

@@ -7,7 +7,7 @@ import (
 	"github.com/tracon-go/tracon/grant"
 )
 
-// Config holds what the gates look at. Every field is required.
+// Config holds what the gates look at. Every field but Instance is required.
 type Config struct {
 	Hosts    Hosts
 	Policies Policies
@@ -16,6 +16,10 @@ type Config struct {
 	Schemas  Schemas
 	Grants   grant.Finder
 	Log      *audit.Log
+
+	// Instance is the id of this process, for the entries of its admissions: whoever
+	// finds it dead can tell which of them have no ending. Empty: they name none.
+	Instance string
 }
 
 // A Gate takes calls through the gates. It is safe for concurrent use.
