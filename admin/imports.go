@@ -47,9 +47,9 @@ func (v Version) Validate() error {
 	return grant.CheckName("skill", v.Skill)
 }
 
-// Check says why v cannot be the version of content, or nil: of the zero Bundle
-// for a deletion, of one file with a plain name for a stored script.
-func (v Version) Check(content bundle.Bundle) error {
+// Check says why v cannot be the version of a content with this listing, or nil: of
+// the zero Listing for a deletion, of one file with a plain name for a stored script.
+func (v Version) Check(content bundle.Listing) error {
 	if err := v.Validate(); err != nil {
 		return err
 	}
@@ -77,11 +77,17 @@ const DefaultVersions = 1000
 // its time say. Names are compared by exact bytes.
 type Imports interface {
 	// AddVersion keeps v as the newest version of its skill, with content, whose
-	// digest it names (the zero Bundle for a deletion), and seals entry, all or
-	// nothing. After is the id of the newest version that the caller saw, empty for
-	// none; where there is another, or one of v's id in whatever skill of the
+	// digest it names (nil or the zero Bundle for a deletion), and seals entry, all
+	// or nothing. After is the id of the newest version that the caller saw, empty
+	// for none; where there is another, or one of v's id in whatever skill of the
 	// tenant, it fails with grant.ErrConflict.
-	AddVersion(ctx context.Context, v Version, content bundle.Bundle, after string, entry audit.Pending) error
+	//
+	// The files of content are read by bundle.Read, one at a time and each at most
+	// once; one that is kept already need not be read. Where reading fails, nothing
+	// is kept, and the error is content's. The lock of the store may be held
+	// meanwhile, so content must not wait for anybody: what comes from elsewhere is
+	// put aside first.
+	AddVersion(ctx context.Context, v Version, content bundle.Content, after string, entry audit.Pending) error
 
 	// Versions returns the versions of the tenant's skill, the newest first, at
 	// most limit (zero means 1,000, a negative one is an error); nothing for a
@@ -108,10 +114,10 @@ type Imports interface {
 type Importing struct {
 	Actor   string
 	Tenant  string
-	Skill   string        // the name that it gets, as its SKILL.md has it
-	Content bundle.Bundle // every file, and the declaration
-	Stored  bool          // a single stored script: one file with a plain name
-	Source  string        // where it came from, for information; at most 4 KiB are kept, as of Reason
+	Skill   string         // the name that it gets, as its SKILL.md has it
+	Content bundle.Content // every file, and the declaration; see [Imports.AddVersion]
+	Stored  bool           // a single stored script: one file with a plain name
+	Source  string         // where it came from, for information; at most 4 KiB are kept, as of Reason
 	Reason  string
 }
 
@@ -129,15 +135,16 @@ type Importing struct {
 // limits, and, as bundle.ErrTwins, for such a name; grant.ErrRef for a name that
 // is none; grant.ErrConflict when another import of the skill came first.
 func (a *Admin) Import(ctx context.Context, i Importing) (Version, error) {
-	v := Version{Tenant: i.Tenant, Skill: i.Skill, Digest: i.Content.Digest(), Stored: i.Stored, Source: audit.Clip(i.Source), Reason: i.Reason, By: i.Actor}
-	if i.Content.IsZero() {
+	if i.Content == nil || i.Content.Listing().IsZero() {
 		return Version{}, fmt.Errorf("%w: there is none", bundle.ErrContent)
 	}
+	content := i.Content.Listing()
+	v := Version{Tenant: i.Tenant, Skill: i.Skill, Digest: content.Digest(), Stored: i.Stored, Source: audit.Clip(i.Source), Reason: i.Reason, By: i.Actor}
 	h, err := a.Host(ctx)
 	if err != nil {
 		return Version{}, err
 	}
-	if err := i.Content.Within(h.Content); err != nil {
+	if err := content.Within(h.Content); err != nil {
 		return Version{}, err
 	}
 	return a.addVersion(ctx, audit.Imported, v, i.Content)
@@ -155,10 +162,10 @@ func (a *Admin) DeleteSkill(ctx context.Context, actor, tenant, skill, reason st
 	return a.addVersion(ctx, audit.Deleted, v, bundle.Bundle{})
 }
 
-func (a *Admin) addVersion(ctx context.Context, kind audit.Kind, v Version, content bundle.Bundle) (Version, error) {
+func (a *Admin) addVersion(ctx context.Context, kind audit.Kind, v Version, content bundle.Content) (Version, error) {
 	v.ID, v.Imported = id.New(), time.Now().UTC().Truncate(time.Microsecond)
 	v.Reason, v.By = audit.Clip(v.Reason), audit.Clip(v.By)
-	if err := v.Check(content); err != nil {
+	if err := v.Check(content.Listing()); err != nil {
 		return Version{}, err
 	}
 	newest, err := a.newestVersion(ctx, v.Tenant, v.Skill)
@@ -178,7 +185,7 @@ func (a *Admin) addVersion(ctx context.Context, kind audit.Kind, v Version, cont
 	// The source stays out of the log: it may be a path of somebody's machine.
 	facts := []string{"version", v.ID, "reason", v.Reason, "replaces", newest.ID}
 	if !v.Deleted {
-		files, bytes := content.Size()
+		files, bytes := content.Listing().Size()
 		facts = append(facts, "digest", v.Digest.String(), "content", fmt.Sprintf("%d files, %d bytes", files, bytes))
 	}
 	if v.Stored {

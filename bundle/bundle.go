@@ -2,8 +2,6 @@ package bundle
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,8 +38,8 @@ func (l Limits) OrDefaults() Limits {
 	}
 }
 
-// Errors of [New] and of those who read a bundle's files: what is wrong with
-// the content. Each wraps ErrContent.
+// Errors of [New], of a [Builder] and of those who read a bundle's files: what is
+// wrong with the content. Each wraps ErrContent.
 var (
 	ErrContent = errors.New("bundle: content refused")
 	ErrPath    = fmt.Errorf("%w: bad path", ErrContent)
@@ -55,22 +53,16 @@ type File struct {
 	Data []byte
 }
 
-// A Bundle is a set of files and a declaration that never change. The zero
-// Bundle is empty and has the zero Digest. A Bundle is safe for concurrent use.
+// A Bundle is a set of files and a declaration that never change, in memory. The
+// zero Bundle is empty and has the zero Digest. A Bundle is safe for concurrent use.
 type Bundle struct{ c *closed }
 
 type closed struct {
-	files       []entry // in the bytewise order of paths
-	declaration string
-	total       int64
-	digest      Digest
+	listing Listing
+	data    map[Digest]string // strings, so that no caller can change what was hashed; equal files stand once
 }
 
-type entry struct {
-	path   string
-	data   string // a string, so that no caller can change what was hashed
-	digest Digest
-}
+var _ Content = Bundle{}
 
 // New returns the bundle of files and declaration. It copies both.
 //
@@ -80,30 +72,119 @@ type entry struct {
 // differ only by case or by Unicode normal form, ErrLimit for what is too large
 // or too many.
 func New(files []File, declaration []byte, limits Limits) (Bundle, error) {
-	files = slices.Clone(files)
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	limits = limits.OrDefaults()
-	c := &closed{files: make([]entry, 0, len(files)), declaration: string(declaration)}
-	if err := limits.whole(len(files), int64(len(declaration))); err != nil {
+	if err := limits.OrDefaults().whole(len(files), int64(len(declaration))); err != nil {
 		return Bundle{}, err
 	}
-	for i, f := range files {
-		if err := limits.check(f.Path, int64(len(f.Data))); err != nil {
+	files = slices.Clone(files) // in order, so that of several faults the same one is told
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	b := NewBuilder(limits)
+	for _, f := range files {
+		if err := b.Add(f.Path, f.Data); err != nil {
 			return Bundle{}, err
 		}
-		if i > 0 && files[i-1].Path == f.Path {
-			return Bundle{}, fmt.Errorf("%w: %q stands twice", ErrPath, f.Path)
-		}
-		if c.total += int64(len(f.Data)); c.total > limits.TotalBytes {
-			return Bundle{}, fmt.Errorf("%w: more than %d bytes in all", ErrLimit, limits.TotalBytes)
-		}
-		c.files = append(c.files, entry{f.Path, string(f.Data), Sum(f.Data)})
 	}
-	if err := checkTwins(files); err != nil {
+	return b.Bundle(declaration)
+}
+
+// A Builder makes a Bundle of files that come one by one. Make one with
+// [NewBuilder]. It is not safe for concurrent use, and of no use after an error.
+type Builder struct {
+	list *Lister
+	data map[Digest]string
+}
+
+// NewBuilder returns a Builder without files. Limits with zero fields are the defaults.
+func NewBuilder(limits Limits) *Builder {
+	return &Builder{NewLister(limits), map[Digest]string{}}
+}
+
+// Add adds the file path with a copy of data. Its errors are those of [New] that
+// are about one file, or about the sum of those added.
+func (b *Builder) Add(path string, data []byte) error {
+	e, err := b.list.Add(path, data)
+	if err != nil {
+		return err
+	}
+	if _, ok := b.data[e.Digest]; !ok {
+		b.data[e.Digest] = string(data)
+	}
+	return nil
+}
+
+// Bundle returns the bundle of the files that were added and declaration. It is
+// the last call. Its errors are those of [New] that are about several files.
+func (b *Builder) Bundle(declaration []byte) (Bundle, error) {
+	l, err := b.list.Listing(declaration)
+	if err != nil {
 		return Bundle{}, err
 	}
-	c.digest = sha256.Sum256(c.manifest())
-	return Bundle{c}, nil
+	return Bundle{&closed{l, b.data}}, nil
+}
+
+// Content is [Builder.Bundle] for those who take any content.
+func (b *Builder) Content(declaration []byte) (Content, error) {
+	return b.Bundle(declaration)
+}
+
+// Listing returns what there is to know of b without its bytes; the zero Listing
+// for the zero Bundle.
+func (b Bundle) Listing() Listing {
+	if b.c == nil {
+		return Listing{}
+	}
+	return b.c.listing
+}
+
+// Within says which of the limits b exceeds, or nil.
+func (b Bundle) Within(limits Limits) error { return b.Listing().Within(limits) }
+
+// Manifest returns the bytes whose SHA-256 is the digest; nil for the zero Bundle.
+func (b Bundle) Manifest() []byte { return b.Listing().Manifest() }
+
+// Digest returns what a grant pins: the SHA-256 of the manifest.
+func (b Bundle) Digest() Digest { return b.Listing().Digest() }
+
+// IsZero reports whether b is the zero Bundle.
+func (b Bundle) IsZero() bool { return b.c == nil }
+
+// Declaration returns a copy of the declaration.
+func (b Bundle) Declaration() []byte { return b.Listing().Declaration() }
+
+// Size returns the number of files and the sum of their sizes in bytes.
+func (b Bundle) Size() (files int, bytes int64) { return b.Listing().Size() }
+
+// Paths returns the paths of all files in bytewise order.
+func (b Bundle) Paths() []string { return b.Listing().Paths() }
+
+// Files returns a copy of all files in bytewise order of their paths.
+func (b Bundle) Files() []File {
+	if b.c == nil {
+		return nil
+	}
+	files := make([]File, 0, len(b.c.listing.entries()))
+	for _, e := range b.c.listing.entries() {
+		files = append(files, File{e.Path, []byte(b.c.data[e.Digest])})
+	}
+	return files
+}
+
+// Text returns the content of the file at path, without a copy, and its digest.
+// The look-up is by exact bytes.
+func (b Bundle) Text(path string) (data string, digest Digest, ok bool) {
+	e, ok := b.Listing().Entry(path)
+	if !ok {
+		return "", Digest{}, false
+	}
+	return b.c.data[e.Digest], e.Digest, true
+}
+
+// ReadFile implements [Content]. It returns a copy.
+func (b Bundle) ReadFile(path string) ([]byte, error) {
+	data, _, ok := b.Text(path)
+	if !ok {
+		return nil, notThere(path)
+	}
+	return []byte(data), nil
 }
 
 // whole checks what is not about a single file, the limits themselves too.
@@ -133,119 +214,4 @@ func (l Limits) check(p string, size int64) error {
 		return fmt.Errorf("%w: file %q has %d bytes, at most %d", ErrLimit, p, size, l.FileBytes)
 	}
 	return nil
-}
-
-// Within says which of the limits b exceeds, or nil.
-func (b Bundle) Within(limits Limits) error {
-	limits = limits.OrDefaults()
-	files, total := b.Size()
-	if err := limits.whole(files, b.declarationSize()); err != nil {
-		return err
-	}
-	if total > limits.TotalBytes {
-		return fmt.Errorf("%w: %d bytes in all, at most %d", ErrLimit, total, limits.TotalBytes)
-	}
-	for _, f := range b.entries() {
-		if err := limits.check(f.path, int64(len(f.data))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-const domain = "tracon/bundle/1"
-
-func (c *closed) manifest() []byte {
-	n := len(domain) + 8 + len(c.declaration)
-	for _, f := range c.files {
-		n += 8 + len(f.path) + 8 + len(f.digest)
-	}
-	m := append(make([]byte, 0, n), domain...)
-	for _, f := range c.files {
-		m = binary.BigEndian.AppendUint64(m, uint64(len(f.path)))
-		m = append(m, f.path...)
-		m = binary.BigEndian.AppendUint64(m, uint64(len(f.data)))
-		m = append(m, f.digest[:]...)
-	}
-	m = binary.BigEndian.AppendUint64(m, uint64(len(c.declaration)))
-	return append(m, c.declaration...)
-}
-
-// Manifest returns the bytes whose SHA-256 is the digest; nil for the zero Bundle.
-func (b Bundle) Manifest() []byte {
-	if b.c == nil {
-		return nil
-	}
-	return b.c.manifest()
-}
-
-// Digest returns what a grant pins: the SHA-256 of the manifest.
-func (b Bundle) Digest() Digest {
-	if b.c == nil {
-		return Digest{}
-	}
-	return b.c.digest
-}
-
-// IsZero reports whether b is the zero Bundle.
-func (b Bundle) IsZero() bool { return b.c == nil }
-
-// Declaration returns a copy of the declaration.
-func (b Bundle) Declaration() []byte {
-	if b.c == nil {
-		return nil
-	}
-	return []byte(b.c.declaration)
-}
-
-func (b Bundle) declarationSize() int64 {
-	if b.c == nil {
-		return 0
-	}
-	return int64(len(b.c.declaration))
-}
-
-// Size returns the number of files and the sum of their sizes in bytes.
-func (b Bundle) Size() (files int, bytes int64) {
-	if b.c == nil {
-		return 0, 0
-	}
-	return len(b.c.files), b.c.total
-}
-
-// Paths returns the paths of all files in bytewise order.
-func (b Bundle) Paths() []string {
-	if b.c == nil {
-		return nil
-	}
-	paths := make([]string, len(b.c.files))
-	for i, f := range b.c.files {
-		paths[i] = f.path
-	}
-	return paths
-}
-
-// Files returns a copy of all files in bytewise order of their paths.
-func (b Bundle) Files() []File {
-	if b.c == nil {
-		return nil
-	}
-	files := make([]File, len(b.c.files))
-	for i, f := range b.c.files {
-		files[i] = File{f.path, []byte(f.data)}
-	}
-	return files
-}
-
-// Text returns the content of the file at path, without a copy, and its digest.
-// The look-up is by exact bytes.
-func (b Bundle) Text(path string) (data string, digest Digest, ok bool) {
-	if b.c == nil {
-		return "", Digest{}, false
-	}
-	i, ok := slices.BinarySearchFunc(b.c.files, path, func(f entry, p string) int { return strings.Compare(f.path, p) })
-	if !ok {
-		return "", Digest{}, false
-	}
-	return b.c.files[i].data, b.c.files[i].digest, true
 }

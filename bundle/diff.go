@@ -1,6 +1,6 @@
 package bundle
 
-import "slices"
+import "iter"
 
 // A Change is one file that differs between two bundles.
 type Change struct {
@@ -32,37 +32,71 @@ const DeclarationFile = "tracon.yaml"
 // order of paths. It returns nothing exactly when the digests are equal.
 func Diff(old, new Bundle) []Change {
 	var changes []Change
-	a, b := old.entries(), new.entries()
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].path < b[0].path:
-			changes = append(changes, Change{Path: a[0].path, Old: a[0].data, InOld: true})
-			a = a[1:]
-		case len(a) == 0 || b[0].path < a[0].path:
-			changes = append(changes, Change{Path: b[0].path, New: b[0].data, InNew: true})
-			b = b[1:]
-		default:
-			if a[0].digest != b[0].digest {
-				changes = append(changes, Change{a[0].path, a[0].data, b[0].data, true, true})
-			}
-			a, b = a[1:], b[1:]
-		}
-	}
-	decl := Change{DeclarationPath, string(old.Declaration()), string(new.Declaration()), !old.IsZero(), !new.IsZero()}
-	// Only the file that a reviewer knows for the declaration speaks for it: the
-	// same change in a file of another name would hide what it does.
-	told := slices.ContainsFunc(changes, func(c Change) bool {
-		return c.Path == DeclarationFile && c.Old == decl.Old && c.New == decl.New
-	})
-	if old.Digest() != new.Digest() && (len(changes) == 0 || decl.Old != decl.New && !told) {
-		changes = append(changes, decl)
+	for c := range Changes(old, new) { // bundles are read without errors
+		changes = append(changes, c)
 	}
 	return changes
 }
 
-func (b Bundle) entries() []entry {
-	if b.c == nil {
-		return nil
+// Changes yields what [Diff] returns, one change at a time: no more than the two
+// states of one file are in memory. It ends with the first error of reading.
+func Changes(old, new Content) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		o, n := old.Listing(), new.Listing()
+		files, told := differing(o, n), false
+		for _, c := range files {
+			var err error
+			if c.Old, err = textOf(old, c.Path, c.InOld); err == nil {
+				c.New, err = textOf(new, c.Path, c.InNew)
+			}
+			if err != nil {
+				yield(Change{}, err)
+				return
+			}
+			// Only the file that a reviewer knows for the declaration speaks for it: the
+			// same change in a file of another name would hide what it does.
+			told = told || c.Path == DeclarationFile && c.Old == o.declaration() && c.New == n.declaration()
+			if !yield(c, nil) {
+				return
+			}
+		}
+		decl := Change{DeclarationPath, o.declaration(), n.declaration(), !o.IsZero(), !n.IsZero()}
+		if o.Digest() != n.Digest() && (len(files) == 0 || decl.Old != decl.New && !told) {
+			yield(decl, nil)
+		}
 	}
-	return b.c.files
+}
+
+// differing returns the files that differ, without their content.
+func differing(old, new Listing) []Change {
+	var changes []Change
+	a, b := old.entries(), new.entries()
+	for len(a) > 0 || len(b) > 0 {
+		switch {
+		case len(b) == 0 || len(a) > 0 && a[0].Path < b[0].Path:
+			changes = append(changes, Change{Path: a[0].Path, InOld: true})
+			a = a[1:]
+		case len(a) == 0 || b[0].Path < a[0].Path:
+			changes = append(changes, Change{Path: b[0].Path, InNew: true})
+			b = b[1:]
+		default:
+			if a[0].Digest != b[0].Digest {
+				changes = append(changes, Change{Path: a[0].Path, InOld: true, InNew: true})
+			}
+			a, b = a[1:], b[1:]
+		}
+	}
+	return changes
+}
+
+func textOf(c Content, path string, there bool) (string, error) {
+	if !there {
+		return "", nil
+	}
+	if b, ok := c.(Bundle); ok {
+		text, _, _ := b.Text(path)
+		return text, nil
+	}
+	data, err := Read(c, path)
+	return string(data), err
 }

@@ -5,6 +5,13 @@
 // [Bundle] or with the file that breaks a rule. [Bundle.Digest] is what a grant
 // pins; [Diff] is what a reviewer reads when it has changed.
 //
+// # One file at a time
+//
+// A [Listing] is a bundle without its bytes, with the same digest. A [Lister] makes
+// one of files that come one by one and go elsewhere; a [Content] is a Listing with
+// a way to read each file, checked by [Read]. So who keeps, copies or compares a
+// skill holds its largest file, and not their sum.
+//
 // # The manifest
 //
 // The digest is the SHA-256 of a manifest: the string "tracon/bundle/1", then

@@ -50,12 +50,9 @@ func (f bundleFS) list(name string) []fs.DirEntry {
 	if name == "." {
 		prefix, entries = "", []fs.DirEntry{}
 	}
-	if f.b.c == nil {
-		return entries
-	}
 	seen := map[string]bool{}
-	for _, e := range f.b.c.files {
-		rest, ok := strings.CutPrefix(e.path, prefix)
+	for _, e := range f.b.Listing().entries() {
+		rest, ok := strings.CutPrefix(e.Path, prefix)
 		if !ok {
 			continue
 		}
@@ -64,7 +61,7 @@ func (f bundleFS) list(name string) []fs.DirEntry {
 			continue
 		}
 		seen[elem] = true
-		in := info{elem, int64(len(e.data)), 0o444}
+		in := info{elem, e.Size, 0o444}
 		if folder {
 			in = info{elem, 0, fs.ModeDir | 0o555}
 		}

@@ -96,7 +96,7 @@ func Twins(a, b string) bool { return a != b && fold(a) == fold(b) }
 
 // checkTwins refuses two files, or a file and a folder, whose names some file
 // system takes for one. The paths are distinct and sorted.
-func checkTwins(files []File) error {
+func checkTwins(files []Entry) error {
 	seen := make(map[string]string, 2*len(files)) // folded prefix => the prefix itself, with "/" behind a folder's
 	for _, f := range files {
 		for p, folder := f.Path, false; p != "."; p, folder = path.Dir(p), true {

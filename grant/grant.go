@@ -202,4 +202,9 @@ type Book interface {
 	// long as one of them names it, revoked, replaced or deleted. What is returned
 	// has that digest: bytes that were changed where they are kept are an error.
 	Content(ctx context.Context, tenant string, digest bundle.Digest) (bundle.Bundle, error)
+
+	// Files is Content for who reads one file at a time: the listing has that
+	// digest, and each file is read, and compared with it, when it is asked for.
+	// Files can be read until ctx is done or the Book is closed.
+	Files(ctx context.Context, tenant string, digest bundle.Digest) (bundle.Content, error)
 }

@@ -188,9 +188,13 @@ func (a *app) showReview(r admin.Review, args []string, full bool) error {
 func toChangesJSON(changes []bundle.Change) []changeJSON {
 	list := []changeJSON{}
 	for _, c := range changes {
-		list = append(list, changeJSON{c.Path, c.Kind(), textdiff.Unified(c.Path, c.Old, c.New)})
+		list = append(list, toChangeJSON(c))
 	}
 	return list
+}
+
+func toChangeJSON(c bundle.Change) changeJSON {
+	return changeJSON{c.Path, c.Kind(), textdiff.Unified(c.Path, c.Old, c.New)}
 }
 
 // changes is what differs from what was granted.

@@ -146,8 +146,8 @@ func source(h *daemon.House, skill string) string {
 	return skill
 }
 
-func sizes(b bundle.Bundle) string {
-	n, size := b.Size()
+func sizes(c bundle.Content) string {
+	n, size := c.Listing().Size()
 	return fmt.Sprintf("%d files (%d bytes)", n, size)
 }
 

@@ -136,7 +136,7 @@ func readZip(path string, limits bundle.Limits) ([]bundle.File, []skill.Diagnost
 // content returns the content that word names, and what to call it: a folder, a
 // zip file, or an imported skill as NAME or NAME@VERSION, where VERSION is the
 // beginning of an id or of a digest's hex digits.
-func (a *app) content(ctx context.Context, h *daemon.House, word string) (bundle.Bundle, string, error) {
+func (a *app) content(ctx context.Context, h *daemon.House, word string) (bundle.Content, string, error) {
 	if info, err := os.Stat(word); err == nil && (info.IsDir() || strings.EqualFold(filepath.Ext(word), ".zip")) {
 		i, _, err := a.readSource(h, word, storedFlags{})
 		return i.Content, word, err
@@ -144,23 +144,23 @@ func (a *app) content(ctx context.Context, h *daemon.House, word string) (bundle
 	name, which, _ := strings.Cut(word, "@")
 	versions, err := h.Admin.Versions(ctx, a.tenant, name, 0)
 	if err != nil {
-		return bundle.Bundle{}, "", err
+		return nil, "", err
 	}
 	for _, v := range versions {
 		if v.Deleted || !strings.HasPrefix(v.ID, which) && !strings.HasPrefix(v.Digest.Hex(), which) {
 			continue
 		}
-		b, err := h.Store.Content(ctx, a.tenant, v.Digest)
-		return b, name + "@" + v.ID, err
+		c, err := h.Store.Files(ctx, a.tenant, v.Digest)
+		return c, name + "@" + v.ID, err
 	}
 	if err := h.AddRoots(); err != nil {
-		return bundle.Bundle{}, "", err
+		return nil, "", err
 	}
 	if _, known := h.Skills.Folder(word); known {
 		b, err := h.Read(ctx, a.tenant, word)
 		return b, word, err
 	}
-	return bundle.Bundle{}, "", hint(fmt.Errorf("%w: %q is no folder, no zip file, and no skill of tenant %s", grant.ErrNotFound, word, a.tenant),
+	return nil, "", hint(fmt.Errorf("%w: %q is no folder, no zip file, and no skill of tenant %s", grant.ErrNotFound, word, a.tenant),
 		"`tracon skill list` lists the imported ones, `tracon skill history NAME` their versions")
 }
 
@@ -176,19 +176,19 @@ what is imported from it has the same digest.`,
 		Args: exactly("SKILL", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				b, label, err := a.content(ctx, h, args[0])
+				c, label, err := a.content(ctx, h, args[0])
 				if err != nil {
 					return err
 				}
 				if strings.EqualFold(filepath.Ext(args[1]), ".zip") {
-					err = writeZip(args[1], b)
+					err = writeZip(args[1], c)
 				} else {
-					err = skill.WriteFolder(args[1], b)
+					err = skill.WriteFolder(args[1], c)
 				}
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(a.out, "exported %s: %s, %s\n", harmless(label, false), sizes(b), b.Digest())
+				fmt.Fprintf(a.out, "exported %s: %s, %s\n", harmless(label, false), sizes(c), c.Listing().Digest())
 				return nil
 			})
 		},
@@ -196,7 +196,7 @@ what is imported from it has the same digest.`,
 }
 
 // writeZip writes a new file, whole or not at all.
-func writeZip(path string, b bundle.Bundle) (err error) {
+func writeZip(path string, c bundle.Content) (err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if errors.Is(err, fs.ErrExist) {
 		return hint(err, "name a new file")
@@ -209,7 +209,7 @@ func writeZip(path string, b bundle.Bundle) (err error) {
 			os.Remove(path)
 		}
 	}()
-	return skill.WriteZip(io.Writer(f), b)
+	return skill.WriteZip(io.Writer(f), c)
 }
 
 func (a *app) skillHistoryCmd() *cobra.Command {
@@ -279,15 +279,22 @@ the one before. Exits 0 when they are the same, else 1.`,
 				if err != nil {
 					return err
 				}
-				changes := toChangesJSON(bundle.Diff(old, now))
 				var exit error
-				if len(changes) > 0 {
+				changes := []changeJSON{}
+				for change, err := range bundle.Changes(old, now) {
+					if err != nil {
+						return err
+					}
 					exit = &exitWith{exitError, nil}
+					if c := toChangeJSON(change); a.json {
+						changes = append(changes, c)
+					} else {
+						a.printChanges(a.out, []changeJSON{c}, 0)
+					}
 				}
 				if a.json {
 					return errors.Join(a.printJSON(changes), exit)
 				}
-				a.printChanges(a.out, changes, 0)
 				return exit
 			})
 		},

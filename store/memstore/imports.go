@@ -31,11 +31,18 @@ func (t *tenant) now(skill string) (admin.Version, error) {
 	return v, nil
 }
 
-// AddVersion implements [admin.Imports].
-func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.Bundle, after string, entry audit.Pending) error {
+// AddVersion implements [admin.Imports]. The files are read before the lock is
+// taken, unless what they are is kept already.
+func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.Content, after string, entry audit.Pending) error {
 	v, err := keep.Version(v, content, entry)
 	if err != nil {
 		return err
+	}
+	var kept bundle.Bundle
+	if !v.Deleted {
+		if kept, err = s.load(ctx, v.Digest, content); err != nil {
+			return err
+		}
 	}
 	return s.change(ctx, entry, func(t *tenant) error {
 		if t.newestVersion(v.Skill).ID != after {
@@ -49,9 +56,18 @@ func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.
 		t.versions[v.ID] = true
 		t.skills[v.Skill] = append(t.skills[v.Skill], v)
 		if !v.Deleted {
-			s.contents[v.Digest] = content
+			s.contents[v.Digest] = kept
 		}
 	})
+}
+
+// load returns content in memory, or what is kept of the same digest.
+func (s *Store) load(ctx context.Context, digest bundle.Digest, content bundle.Content) (b bundle.Bundle, err error) {
+	err = s.read(ctx, "", func(*tenant) error { b = s.contents[digest]; return nil })
+	if err != nil || !b.IsZero() {
+		return b, err
+	}
+	return bundle.Load(content)
 }
 
 // Versions implements [admin.Imports].

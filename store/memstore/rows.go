@@ -118,6 +118,15 @@ func (s *Store) Content(ctx context.Context, name string, digest bundle.Digest) 
 	return b, err
 }
 
+// Files implements [grant.Book].
+func (s *Store) Files(ctx context.Context, name string, digest bundle.Digest) (bundle.Content, error) {
+	b, err := s.Content(ctx, name, digest)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
 // names reports whether a grant of the tenant pins the content, or a version of
 // an imported skill is of it.
 func (t *tenant) names(digest bundle.Digest) bool {

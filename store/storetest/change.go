@@ -77,7 +77,7 @@ func changeRefused(k *kit) {
 	for _, c := range k.changes() {
 		before[c.name] = c.state()
 	}
-	fresh := content("never kept")
+	fresh, half := content("never kept"), pair("half kept")
 	for _, tt := range []struct {
 		name string
 		want error
@@ -109,6 +109,12 @@ func changeRefused(k *kit) {
 		{"AddVersion of a deletion after none where there is one", grant.ErrConflict, func() error {
 			return k.addVersion(deletionOf(alpha, id(82), "imported"), bundle.Bundle{}, "")
 		}},
+		{"AddVersion of a content whose last file cannot be read", errUnread, func() error {
+			return k.addVersion(versionOf(alpha, id(83), "new", half), unread{half}, "")
+		}},
+		{"AddVersion of a content whose last file is another one than listed", bundle.ErrAltered, func() error {
+			return k.addVersion(versionOf(alpha, id(84), "new", half), bent{half}, "")
+		}},
 		// This one fails last of all: its content was written before.
 		{"AddVersion with an id that is taken", grant.ErrConflict, func() error {
 			return k.addVersion(versionOf(alpha, id(55), "new", fresh), fresh, "")
@@ -130,6 +136,8 @@ func changeRefused(k *kit) {
 	_, err := k.store.Content(k.Context(), alpha, fresh.Digest())
 	k.wants(err, grant.ErrNotFound, "the content of a grant that was refused")
 	// The refusals have left nothing in the way of the next change.
+	k.must(k.addVersion(versionOf(alpha, id(85), "new", half), half, ""))
+	k.filesAre("what could not be read before", alpha, half)
 	k.must(k.addGrant(grantOf(id(72), script(alpha, "scripts/new.py"), fresh), fresh, ""))
 	b, err := k.store.Content(k.Context(), alpha, fresh.Digest())
 	k.must(err)
@@ -196,6 +204,10 @@ func (k *kit) methods() map[string]func(context.Context) error {
 		"Grants":    func(ctx context.Context) error { _, err := k.store.Grants(ctx, alpha, anyGrant); return err },
 		"Content": func(ctx context.Context) error {
 			_, err := k.store.Content(ctx, alpha, bare("base.py").Digest())
+			return err
+		},
+		"Files": func(ctx context.Context) error {
+			_, err := k.store.Files(ctx, alpha, bare("base.py").Digest())
 			return err
 		},
 		"Versions": func(ctx context.Context) error { _, err := k.store.Versions(ctx, alpha, "imported", 0); return err },

@@ -196,13 +196,19 @@ func importWhole(k *kit) {
 	stored.Stored = true
 	plain := versionOf(alpha, id(3), "plain", folder)
 	plain.Source, plain.Reason, plain.By = "", "", ""
+	apart := versionOf(alpha, id(5), "apart", content("apart"))
 	for _, tt := range []struct {
 		v admin.Version
 		c bundle.Bundle
-	}{{sample, folder}, {stored, single}, {plain, folder}} {
+	}{{sample, folder}, {stored, single}, {plain, folder}, {apart, content("apart")}} {
 		want := tt.v
 		want.Imported = kept(tt.v.Imported)
-		k.must(k.addVersion(tt.v, tt.c, ""))
+		once := &once{Bundle: tt.c, read: map[string]bool{}}
+		k.must(k.addVersion(tt.v, once, ""))
+		if once.again != "" {
+			k.broken("the file %s was read twice", once.again)
+		}
+		k.filesAre("an imported skill", alpha, tt.c)
 		got, b, err := k.store.Imported(k.Context(), alpha, want.Skill)
 		k.must(err)
 		k.same("the version", got, want)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"io/fs"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ func contentWhole(k *kit) {
 			}
 			k.same("the files", b.Files(), c.Files())
 			k.same("the declaration", b.Declaration(), c.Declaration())
+			k.filesAre("grant "+state, alpha, c)
 			if state == "in force" {
 				k.must(k.revoke(alpha, id(i)))
 			}
@@ -40,6 +42,28 @@ func contentWhole(k *kit) {
 		_, err := k.store.Content(k.Context(), alpha, digest)
 		k.wants(err, grant.ErrNotFound, "a digest that is a file's, or nothing's")
 	}
+}
+
+// filesAre ends the check when the files that the tenant reads one by one are not
+// those of c.
+func (k *kit) filesAre(what, tenant string, c bundle.Bundle) {
+	k.Helper()
+	kept, err := k.store.Files(k.Context(), tenant, c.Digest())
+	k.must(err)
+	k.same(what+": the listing", kept.Listing().Entries(), c.Listing().Entries())
+	if got := kept.Listing().Digest(); got != c.Digest() {
+		k.broken("%s: the listing has the digest %s, want %s", what, got, c.Digest())
+	}
+	for range 2 { // and again: what was handed out is the caller's
+		for _, f := range c.Files() {
+			data, err := bundle.Read(kept, f.Path)
+			k.must(err)
+			k.same(what+": the file "+f.Path, data, f.Data)
+			clear(data)
+		}
+	}
+	_, err = kept.ReadFile("never")
+	k.wants(err, fs.ErrNotExist, "%s: a file that is not there", what)
 }
 
 func contentShared(k *kit) {
@@ -59,13 +83,40 @@ func contentShared(k *kit) {
 	k.wants(err, grant.ErrNotFound, "a content that only another tenant's grant pins")
 }
 
+// readDamaged ends the check when no file of c is told to be damaged, or one is
+// served that differs from its entry.
+func (k *kit) readDamaged(c bundle.Content) {
+	k.Helper()
+	found := false
+	for _, e := range c.Listing().Entries() {
+		data, err := c.ReadFile(e.Path)
+		if err != nil {
+			k.wants(err, store.ErrCorrupt, "reading %s of the damaged content", e.Path)
+			found = true
+		} else if bundle.Sum(data) != e.Digest {
+			k.broken("%s of the damaged content was served", e.Path)
+		}
+	}
+	if !found {
+		k.broken("each file of the damaged content was served")
+	}
+}
+
 func contentDamaged(k *kit) {
 	bad, good := content("bad"), bare("good.py")
 	g := k.grant(id(1), script(alpha, "scripts/a.py"), bad)
 	k.grant(id(2), script(alpha, "scripts/b.py"), good)
 	k.must(k.addVersion(versionOf(alpha, id(1), "bad", bad), bad, ""))
 	k.must(k.addVersion(versionOf(alpha, id(2), "good", good), good, ""))
+	files, err := k.store.Files(k.Context(), alpha, bad.Digest())
+	k.must(err)
 	k.setup.Damage(k, k.store, bad.Digest())
+	k.readDamaged(files)
+	if again, err := k.store.Files(k.Context(), alpha, bad.Digest()); err == nil {
+		k.readDamaged(again)
+	} else {
+		k.wants(err, store.ErrCorrupt, "the files of the damaged content")
+	}
 	v, imported, err := k.store.Imported(k.Context(), alpha, "bad")
 	k.wants(err, store.ErrCorrupt, "the imported skill of the damaged content")
 	if !imported.IsZero() || v.ID != "" {
@@ -73,6 +124,7 @@ func contentDamaged(k *kit) {
 	}
 	_, _, err = k.store.Imported(k.Context(), alpha, "good")
 	k.must(err)
+	k.filesAre("what is not damaged", alpha, good)
 	b, err := k.store.Content(k.Context(), alpha, bad.Digest())
 	k.wants(err, store.ErrCorrupt, "the damaged content")
 	if !b.IsZero() {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -47,6 +48,54 @@ func bare(name string) bundle.Bundle {
 		panic(err)
 	}
 	return b
+}
+
+// pair returns a content of two files that no other has.
+func pair(name string) bundle.Bundle {
+	b, err := bundle.New([]bundle.File{{Path: "a.py", Data: []byte(name)}, {Path: "z.py", Data: []byte(name + "'s last")}}, nil, bundle.Limits{})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// A once is a content that can be read one file at a time alone, and tells which
+// was read twice.
+type once struct {
+	bundle.Bundle
+	read  map[string]bool
+	again string
+}
+
+func (o *once) ReadFile(path string) ([]byte, error) {
+	if o.read[path] {
+		o.again = path
+	}
+	o.read[path] = true
+	return o.Bundle.ReadFile(path)
+}
+
+var errUnread = errors.New("the medium is gone")
+
+// An unread is a content whose last file cannot be read.
+type unread struct{ bundle.Bundle }
+
+func (u unread) ReadFile(path string) ([]byte, error) {
+	if paths := u.Paths(); path == paths[len(paths)-1] {
+		return nil, errUnread
+	}
+	return u.Bundle.ReadFile(path)
+}
+
+// A bent is a content whose last file is not the one that it lists.
+type bent struct{ bundle.Bundle }
+
+func (b bent) ReadFile(path string) ([]byte, error) {
+	data, err := b.Bundle.ReadFile(path)
+	if paths := b.Paths(); path == paths[len(paths)-1] {
+		data[0]++
+	}
+	return data, err
 }
 
 func script(tenant, name string) grant.Ref {
@@ -144,7 +193,7 @@ func deletionOf(tenant, id, skill string) admin.Version {
 	return v
 }
 
-func (k *kit) addVersion(v admin.Version, c bundle.Bundle, after string) error {
+func (k *kit) addVersion(v admin.Version, c bundle.Content, after string) error {
 	return k.commit(v.Tenant, audit.Imported, func(ctx context.Context, p audit.Pending) error {
 		return k.store.AddVersion(ctx, v, c, after, p)
 	})

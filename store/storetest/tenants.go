@@ -108,6 +108,14 @@ var apart = []separation{
 		_, err = k.store.Content(k.Context(), other, bare(me+".py").Digest())
 		k.wants(err, grant.ErrNotFound, "the content that only a grant of %q pins, asked for by %q", me, other)
 	}},
+	{"Files", func(k *kit, me, other string) {
+		for _, c := range []bundle.Bundle{bare(me + ".py"), bare(me + ".md")} { // of a grant, and of a version
+			_, err := k.store.Files(k.Context(), me, c.Digest())
+			k.must(err)
+			_, err = k.store.Files(k.Context(), other, c.Digest())
+			k.wants(err, grant.ErrNotFound, "the files that only %q may see, asked for by %q", me, other)
+		}
+	}},
 	{"Versions", func(k *kit, me, other string) {
 		k.history("the history of what both have", me, "both", 0, id(1))
 		k.history("the history of what "+me+" has", me, "mine", 0, id(2))

@@ -76,11 +76,15 @@ func Revocation(tenant string, at time.Time, entry audit.Pending) (time.Time, er
 	return at, History(tenant, entry)
 }
 
-// Version returns v as it is kept, or says why it cannot be kept with content and
-// entry.
-func Version(v admin.Version, content bundle.Bundle, entry audit.Pending) (admin.Version, error) {
+// Version returns v as it is kept, or says why it cannot be kept with content,
+// which may be nil, and entry.
+func Version(v admin.Version, content bundle.Content, entry audit.Pending) (admin.Version, error) {
 	v.Imported = Time(v.Imported)
-	if err := v.Check(content); err != nil {
+	var l bundle.Listing
+	if content != nil {
+		l = content.Listing()
+	}
+	if err := v.Check(l); err != nil {
 		return admin.Version{}, err
 	}
 	return v, History(v.Tenant, entry)

@@ -38,7 +38,7 @@ func scanVersion(row scanner, more ...any) (admin.Version, error) {
 }
 
 // AddVersion implements [admin.Imports].
-func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.Bundle, after string, entry audit.Pending) error {
+func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.Content, after string, entry audit.Pending) error {
 	v, err := keep.Version(v, content, entry)
 	if err != nil {
 		return err

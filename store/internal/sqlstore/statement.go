@@ -43,10 +43,13 @@ const (
 
 	names
 	addContent
+	hasBlob
 	addBlob
 	addFile
 	declaration
 	files
+	entries
+	file
 
 	addCall
 	call
@@ -109,11 +112,14 @@ var texts = [statements]string{
 	names: `SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE tenant = $1 AND pin = $2
 		UNION ALL SELECT 1 FROM skill_version WHERE tenant = $1 AND digest = $2 LIMIT 1) AS one`,
 	addContent:  `INSERT INTO content (digest, declaration) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
+	hasBlob:     `SELECT COUNT(*) FROM blob WHERE digest = $1`,
 	addBlob:     `INSERT INTO blob (digest, data) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
 	addFile:     `INSERT INTO content_file (content, path, blob, size) VALUES ($1, $2, $3, $4)`,
 	declaration: `SELECT declaration FROM content WHERE digest = $1`,
 	files: `SELECT f.path, b.data FROM content_file AS f JOIN blob AS b ON b.digest = f.blob
 		WHERE f.content = $1 ORDER BY f.path`,
+	entries: `SELECT path, blob, size FROM content_file WHERE content = $1 ORDER BY path`,
+	file:    `SELECT data FROM blob WHERE digest = $1`,
 
 	addCall: `INSERT INTO call_record (tenant, id, skill, digest, rest) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (tenant, id) DO NOTHING`,
@@ -128,11 +134,12 @@ var texts = [statements]string{
 var (
 	writing = []statement{
 		savepoint, rollbackTo, release, headForUpdate, setHead, tenantHead, setTenantHead, addLeaf, leafHash, setHost, setPolicy,
-		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall,
+		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, hasBlob, addBlob, addFile,
+		addCall,
 	}
 	reading = []statement{
 		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,
-		versionsOfSkill, skillsOfTenant, names, declaration, files, call, calls, callsOfSkill,
+		versionsOfSkill, skillsOfTenant, names, declaration, files, entries, file, call, calls, callsOfSkill,
 	}
 )
 
