@@ -4,6 +4,8 @@
 package store
 
 import (
+	"context"
+
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/gate"
@@ -28,6 +30,9 @@ type Store interface {
 	gate.Hosts    // Host of HostAt
 	gate.Policies // Policy of PolicyAt
 	toolcall.Store
+
+	// Survey returns everything that is kept, as it is now.
+	Survey(ctx context.Context) (Survey, error)
 
 	// Close ends the store. Calls that are under way finish or fail.
 	Close() error

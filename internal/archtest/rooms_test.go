@@ -39,7 +39,7 @@ var rooms = map[string]rule{
 	"executor/executortest":         {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
 
 	// Where facts are kept.
-	"store":                   {"admin audit gate grant toolcall", "", true, "the union of what stores keep"},
+	"store":                   {"admin audit bundle gate grant toolcall", "", true, "the union of what stores keep"},
 	"store/internal/keep":     {"admin audit bundle gate grant toolcall", "", true, "a base of stores: what is refused and how it is copied"},
 	"store/internal/sqlstore": {"admin audit bundle gate grant store store/internal/keep toolcall", "github.com/pressly/goose/v3", false, "a base of stores: the SQL that engines share, with its migrations"},
 	"store/memstore":          {"admin audit bundle gate grant store store/internal/keep toolcall", "", true, "for tests and for embedders who keep nothing"},

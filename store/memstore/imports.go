@@ -53,7 +53,7 @@ func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.
 		}
 		return nil
 	}, func(t *tenant) {
-		t.versions[v.ID] = true
+		t.versions[v.ID], t.imports = true, append(t.imports, v)
 		t.skills[v.Skill] = append(t.skills[v.Skill], v)
 		if !v.Deleted {
 			s.contents[v.Digest] = kept

@@ -42,6 +42,7 @@ type tenant struct {
 	newest    map[grant.Ref]int
 	skills    map[string][]admin.Version // by name, each in the order of their coming
 	versions  map[string]bool            // by id
+	imports   []admin.Version            // of all skills, in the order of their coming
 	calls     map[string]toolcall.Record
 	callIDs   []string // rising
 }

@@ -122,7 +122,10 @@ func (f file) connect(n int, more ...string) (*sql.DB, error) {
 }
 
 func (f file) dialect() sqlstore.Dialect {
-	return sqlstore.Dialect{Name: "sqlite", Goose: goose.DialectSQLite3, Fault: fault, Explain: f.explain}
+	return sqlstore.Dialect{Name: "sqlite", Goose: goose.DialectSQLite3, Fault: fault, Explain: f.explain, Flaws: []string{
+		`PRAGMA integrity_check(100)`,
+		`SELECT 'row ' || rowid || ' of ' || "table" || ' names what is not in ' || parent FROM pragma_foreign_key_check LIMIT 100`,
+	}}
 }
 
 func (f file) open(ctx context.Context) (*Store, error) {

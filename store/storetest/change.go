@@ -191,6 +191,7 @@ func (k *kit) methods() map[string]func(context.Context) error {
 			return nil
 		},
 		"Tip":      func(ctx context.Context) error { _, err := k.store.Tip(ctx); return err },
+		"Survey":   func(ctx context.Context) error { _, err := k.store.Survey(ctx); return err },
 		"Ready":    func(ctx context.Context) error { return k.store.Ready(ctx) },
 		"Host":     func(ctx context.Context) error { _, err := k.store.Host(ctx); return err },
 		"HostAt":   func(ctx context.Context) error { _, _, err := k.store.HostAt(ctx); return err },

@@ -30,6 +30,7 @@ var withoutTenant = map[string]string{
 	"Close":   "it ends the store",
 	"Tip":     "the tree is over the leaves of all tenants",
 	"Ready":   "it is the whole store's",
+	"Survey":  "it is of all tenants; survey/whole looks into it",
 	"Host":    "it holds for all tenants",
 	"HostAt":  "it holds for all tenants",
 	"SetHost": "it holds for all tenants",

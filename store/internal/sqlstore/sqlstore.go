@@ -21,11 +21,19 @@ import (
 )
 
 // A Dialect is in what one engine differs from another. Every field is required
-// but LockHead.
+// but LockHead, Snapshot and Flaws.
 type Dialect struct {
 	Name     string        // of the engine, and of its folder of migrations
 	Goose    goose.Dialect // of the migrations
 	LockHead string        // behind the reading of the log's head in a change: what locks it, where beginning does not
+
+	// Snapshot begins a transaction that reads and sees the rows as they were at its
+	// first read. Nil: any transaction does.
+	Snapshot *sql.TxOptions
+
+	// Flaws are queries of one column, of which every row but "ok" tells of something
+	// amiss in how the rows lie.
+	Flaws []string
 
 	// Fault says what an error of the engine means for the changes to come.
 	Fault func(error) Fault

@@ -56,6 +56,12 @@ const (
 	calls
 	callsOfSkill
 
+	tenantsOfAll
+	grantsFrom
+	versionsFrom
+	callsFrom
+	contentsFrom
+
 	statements // their number
 )
 
@@ -127,6 +133,13 @@ var texts = [statements]string{
 	calls: `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
 	callsOfSkill: `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND skill = $2 AND id < $3
 		ORDER BY id DESC LIMIT $4`,
+
+	tenantsOfAll: `SELECT tenant FROM tenant_head UNION SELECT tenant FROM policy UNION SELECT tenant FROM grants
+		UNION SELECT tenant FROM skill_version UNION SELECT tenant FROM call_record ORDER BY tenant`,
+	grantsFrom:   `SELECT n, ` + grantColumns + ` FROM grants WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
+	versionsFrom: `SELECT n, ` + versionColumns + ` FROM skill_version WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
+	callsFrom:    `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3`,
+	contentsFrom: `SELECT digest FROM content WHERE digest > $1 ORDER BY digest LIMIT $2`,
 }
 
 // Which side needs a statement: what is prepared there is also checked there
@@ -140,6 +153,7 @@ var (
 	reading = []statement{
 		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,
 		versionsOfSkill, skillsOfTenant, names, declaration, files, entries, file, call, calls, callsOfSkill,
+		tenantHead, tenantsOfAll, grantsFrom, versionsFrom, callsFrom, contentsFrom,
 	}
 )
 
