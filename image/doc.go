@@ -1,0 +1,31 @@
+// Package image keeps runtimes: root file systems, each under the digest of all
+// that is in it. Executors show one to a script in place of the host's programs.
+//
+// Start with [New]. [Store.ImportTar] and [Store.ImportFolder] unpack a root file
+// system once; [Store.Image] opens one by its digest, and holds it: what is held
+// is not removed.
+//
+// # What is kept
+//
+// Folders, regular files and links, with their bytes and whether a file can be
+// executed. Owners, times, set-user-id bits and extended attributes are dropped;
+// everybody may read everything and nobody may write. Devices, pipes and sockets
+// are left out and named. The text of a link is kept as it stands, whatever it
+// says: it means something only inside a box, whose root is the image's.
+//
+// # What is refused
+//
+// An archive is refused whole for a name with "..", one below a link or a file, a
+// hard link to what is not a file before it in the archive, a path that comes
+// twice (two readers would see two file systems; a folder may come again), or more
+// than the [Limits]. While it is unpacked there is no link on the disk: they are
+// made last, so that none can be followed.
+//
+// # The digest
+//
+// It is the SHA-256 of a manifest: the text "tracon/image/1" and, for each entry
+// in the bytewise order of the paths, the path, the kind, whether it can be
+// executed, the text of the link, the size and the SHA-256 of the bytes. Texts and
+// sizes are or follow 64 bits, the most significant byte first. A hard link counts
+// as a file of its own.
+package image

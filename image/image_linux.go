@@ -1,0 +1,146 @@
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+
+	"github.com/tracon-go/tracon/bundle"
+	"golang.org/x/sys/unix"
+)
+
+// An Image is an image that was opened, and is held until it is closed. It is
+// safe for concurrent use.
+type Image struct {
+	digest bundle.Digest
+	dir    *os.File // its folder, locked
+	root   *os.File
+}
+
+// Digest returns the image's digest.
+func (i *Image) Digest() bundle.Digest { return i.digest }
+
+// Root returns the image's root folder. It stays the image's: it is not to be closed.
+func (i *Image) Root() *os.File { return i.root }
+
+// Close lets go of the image.
+func (i *Image) Close() error { return errors.Join(i.root.Close(), i.dir.Close()) }
+
+// Open opens a regular file for reading, by an absolute path that the image alone
+// resolves: its links lead where they would if its root were the host's, and never
+// out of it.
+//
+// # Errors
+//
+// fs.ErrNotExist and what else the operating system says; fs.ErrInvalid for what
+// is no regular file.
+func (i *Image) Open(name string) (*os.File, error) {
+	fd, err := unix.Openat2(int(i.root.Fd()), name, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// told returns what the manifest says.
+func (i *Image) told() (*tree, error) {
+	dir, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", i.dir.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	b, err := dir.ReadFile(manifestName)
+	if err != nil {
+		return nil, fmt.Errorf("%w: its manifest: %w", ErrDamaged, err)
+	}
+	if bundle.Sum(b) != i.digest {
+		return nil, fmt.Errorf("%w: its manifest has another digest", ErrDamaged)
+	}
+	return parseManifest(b)
+}
+
+// read reads the whole image.
+func (i *Image) read(ctx context.Context) (*tree, error) {
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", i.root.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	t := &tree{nodes: map[string]node{}}
+	return t, t.look(ctx, root, ".")
+}
+
+func (t *tree) look(ctx context.Context, root *os.Root, dir string) error {
+	names, err := list(root, dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p := path.Join(dir, name)
+		n, err := lookAt(root, p)
+		if err != nil {
+			return err
+		}
+		t.nodes[p] = n
+		if n.kind == folder {
+			if err := t.look(ctx, root, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lookAt returns the node at the path, the zero node for what no image has.
+func lookAt(root *os.Root, p string) (n node, err error) {
+	info, err := root.Lstat(p)
+	if err != nil {
+		return n, err
+	}
+	switch info.Mode().Type() {
+	case fs.ModeDir:
+		n = node{kind: folder}
+	case fs.ModeSymlink:
+		n.kind = link
+		n.target, err = root.Readlink(p)
+		return n, err
+	case 0:
+		f, err := root.OpenFile(p, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return n, err
+		}
+		defer f.Close()
+		n = node{kind: file, exec: info.Mode()&0o111 != 0}
+		h := sha256.New()
+		if n.size, err = io.Copy(h, f); err != nil {
+			return n, err
+		}
+		h.Sum(n.sum[:0])
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	if os.FileMode(st.Mode&0o7777) != mode(n) {
+		return node{}, nil
+	}
+	return n, nil
+}

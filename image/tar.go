@@ -1,0 +1,112 @@
+package image
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+)
+
+// compressions are those that are told apart, by their first bytes.
+var compressions = []struct{ magic, name string }{
+	{"\x28\xb5\x2f\xfd", "zstd"}, {"\xfd7zXZ\x00", "xz"}, {"BZh", "bzip2"}, {"\x04\x22\x4d\x18", "lz4"},
+}
+
+// headerBytes is how much an archive may have beside the files, for each entry.
+const headerBytes = 8 << 10
+
+// readTar unpacks a tar archive, plain or compressed with gzip.
+func (u *unpacker) readTar(ctx context.Context, r io.Reader) error {
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	head, _ := buffered.Peek(8)
+	for _, c := range compressions {
+		if bytes.HasPrefix(head, []byte(c.magic)) {
+			return bad("it is compressed with %s; decompress it first (gzip alone is known)", c.name)
+		}
+	}
+	r = buffered
+	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return bad("%w", err)
+		}
+		r = z
+	}
+	l := u.tree.limits
+	archive := tar.NewReader(&bounded{r, l.Bytes + int64(l.Entries)*headerBytes})
+	for {
+		h, err := archive.Next()
+		switch {
+		case err == io.EOF:
+			return u.rootFileSystem()
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, ErrContent):
+			return err
+		case err != nil:
+			return bad("it is no tar archive that can be read: %w", err)
+		}
+		if err := u.entry(ctx, h, archive); err != nil {
+			return err
+		}
+	}
+}
+
+func (u *unpacker) entry(ctx context.Context, h *tar.Header, r io.Reader) error {
+	if h.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
+	p, err := u.tree.limits.clean(h.Name)
+	if err != nil {
+		return err
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return u.folder(p)
+	case tar.TypeReg, tar.TypeGNUSparse:
+		return u.file(ctx, p, h.Mode&0o111 != 0, h.Size, r)
+	case tar.TypeSymlink:
+		return u.link(p, h.Linkname)
+	case tar.TypeLink:
+		target, err := u.tree.limits.clean(h.Linkname)
+		if err != nil {
+			return err
+		}
+		return u.hardLink(p, target)
+	case tar.TypeChar, tar.TypeBlock:
+		return u.skip(p, "a device")
+	case tar.TypeFifo:
+		return u.skip(p, "a pipe")
+	}
+	return bad("the entry %q is of the unknown kind %q", p, h.Typeflag)
+}
+
+// rootFileSystem refuses what is none.
+func (u *unpacker) rootFileSystem() error {
+	has := func(p string) bool { return u.tree.nodes[p].kind != 0 }
+	switch {
+	case len(u.tree.nodes) == 0:
+		return bad("there is nothing in it")
+	case has("oci-layout") || has("manifest.json") && !has("usr") && !has("bin"):
+		return bad("it is a container image in layers, and no root file system; export one from it, such as with docker export")
+	}
+	return nil
+}
+
+// A bounded reader fails when more is read.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, bad("the archive is longer than its limits of bytes and entries allow")
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
