@@ -157,6 +157,7 @@ func (j *job) finish(out Outcome, err error) (Outcome, error) {
 		j.r.log.Warn("a call failed", "run", j.req, "ending", ending, "err", err)
 	}
 	if werr != nil {
+		j.r.unwritten.Add(1)
 		if !errors.Is(werr, audit.ErrUnavailable) {
 			werr = fmt.Errorf("%w: %w", audit.ErrUnavailable, werr)
 		}

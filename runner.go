@@ -92,6 +92,7 @@ type Runner struct {
 	cancel context.CancelCauseFunc
 
 	abandoned atomic.Int64
+	unwritten atomic.Int64
 }
 
 // New returns a Runner for c.
@@ -201,12 +202,13 @@ type Stats struct {
 	InUse     int   // slots that are held
 	Waiting   int   // calls that wait for one
 	Abandoned int64 // executions that passed their wait limit and are still out
+	Unwritten int64 // calls whose ending could not be written; see [Recover]
 }
 
 // Stats returns what is going on now.
 func (r *Runner) Stats() Stats {
 	inUse, waiting := r.slots.count()
-	return Stats{r.slots.total, inUse, waiting, r.abandoned.Load()}
+	return Stats{r.slots.total, inUse, waiting, r.abandoned.Load(), r.unwritten.Load()}
 }
 
 // Run takes call through the gates, waits for a slot, and runs it once. It

@@ -97,6 +97,7 @@ func intent(call Call, instance string, o open, i interpreter, t tier, a argumen
 		"interpreterName", audit.Clip(i.Name),
 		"limits", fmt.Sprintf("timeout %s, output %d, memory %d, processes %d", a.timeout, o.policy.MaxOutput, o.policy.Memory, o.policy.Processes),
 		"script", script.String(),
+		"skill", p.skill,
 		"tier", string(t.Tier),
 		"tierClaimed", flag(t.Claimed),
 	)

@@ -29,6 +29,7 @@ var rooms = map[string]rule{
 	"admin":    {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
 
 	// How scripts run.
+	"image":                         {"bundle", "golang.org/x/sys", true, "runtimes by digest, shared by the executors: it knows of no executor"},
 	"executor/interpreter":          {"bundle executor gate", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
 	"executor/internal/box":         {"bundle executor executor/internal/notes gate", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
 	"executor/internal/notes":       {"bundle gate", "", true, "a base of executors: the words for what people stumble over"},
@@ -54,10 +55,12 @@ var rooms = map[string]rule{
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
 	"internal/cli":         {". admin audit bundle executor executor/interpreter gate grant internal/config internal/daemon internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
-	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox gate grant internal/config schema skill store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox gate grant internal/config internal/id internal/instance schema skill store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/gatecase":    {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/id":          {"", "", true, "ids are made in one place"},
+	"internal/instance":    {"audit internal/id internal/ownfile", "", true, "how a host process tells the next one that it died"},
+	"internal/ownfile":     {"", "golang.org/x/sys", true, "small files of the program's own, durable"},
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
 	"internal/strictyaml":  {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
 	"internal/threatmodel": {"internal/strictyaml", "", false, "what is promised against whom, and the page that is made of it"},

@@ -20,6 +20,8 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/internal/id"
+	"github.com/tracon-go/tracon/internal/instance"
 	"github.com/tracon-go/tracon/schema"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/store/sqlite"
@@ -44,11 +46,13 @@ type House struct {
 	// the configuration's folders. The gates and Admin have the same.
 	Contents gate.Contents
 
-	named  *named
-	logger *slog.Logger
-	roots  bool           // the configuration's roots were added to Skills
-	exec   local          // nil until Start
-	runner *tracon.Runner // nil until Start
+	named    *named
+	logger   *slog.Logger
+	roots    bool               // the configuration's roots were added to Skills
+	exec     local              // nil until Start
+	runner   *tracon.Runner     // nil until Start
+	id       string             // of this process, in its admissions
+	instance *instance.Instance // nil until Start
 }
 
 // Open opens the installation that c tells of. The data folder is made if need
@@ -61,23 +65,26 @@ func Open(ctx context.Context, c *config.Config, logger *slog.Logger) (*House, e
 	if err != nil {
 		return nil, err
 	}
-	h := &House{Config: c, Store: st, Log: audit.NewLog(st), Hosts: hosts(c, st), logger: logger}
+	h := &House{Config: c, Store: st, Log: audit.NewLog(st), Hosts: hosts(c, st), logger: logger, id: id.New()}
 	h.Skills = skill.NewLibrary(c.Content)
 	h.named = &named{Library: h.Skills}
 	h.Contents = contents(h.named, st, h.Skills)
 	h.Gate = gate.New(gate.Config{
 		Hosts: h.Hosts, Policies: st, Contents: h.Contents, Declarer: &skill.Declarations{},
-		Schemas: schema.New(schema.Options{}), Grants: st, Log: h.Log,
+		Schemas: schema.New(schema.Options{}), Grants: st, Log: h.Log, Instance: h.id,
 	})
 	h.Admin = admin.New(admin.Config{Store: st, Log: h.Log, Hosts: h.Hosts, Contents: h.Contents})
 	return h, nil
 }
 
-// Start starts the executor and returns the runner over it; a second call
-// returns the same.
+// Start closes what dead processes left, starts the executor and returns the
+// runner over it; a second call returns the same.
 func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {
 	if h.runner != nil {
 		return h.runner, nil
+	}
+	if err := h.enter(ctx); err != nil {
+		return nil, err
 	}
 	e, err := h.executor()
 	if err != nil {
@@ -159,7 +166,7 @@ func (h *House) Close(ctx context.Context) error {
 	if h.exec != nil {
 		err = errors.Join(err, h.exec.Close())
 	}
-	return errors.Join(err, h.Store.Close())
+	return errors.Join(err, h.leave(ctx, err != nil), h.Store.Close())
 }
 
 // IsFolder reports whether the word that names a skill is a folder: it has a

@@ -1,0 +1,149 @@
+package ownfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// ErrPrivate is wrapped by the error for a file that others may read or write
+// and that must be private.
+var ErrPrivate = errors.New("others may read or write it")
+
+// MakeFolder makes the folder, for its owner alone, with those above it that
+// are missing. Where it made it, it is on the disk.
+func MakeFolder(path string) error {
+	if in, err := os.Stat(path); err == nil && in.IsDir() {
+		return nil
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
+// Write puts data into the file at path, for its owner alone: all of it or
+// nothing, whatever fails and whenever. What was there before is replaced.
+func Write(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
+// Read returns what is in the file at path, which must be regular and have at
+// most limit bytes.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	in, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !in.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return data, err
+}
+
+// ReadPrivate is Read for a secret.
+//
+// # Errors
+//
+// ErrPrivate where others may read or write the file; Windows has no such bits.
+func ReadPrivate(path string, limit int64) ([]byte, error) {
+	in, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if mode := in.Mode(); runtime.GOOS != "windows" && (!mode.IsRegular() || mode.Perm()&0o077 != 0) {
+		return nil, fmt.Errorf("%s has mode %s: %w; chmod 600 it, and think of who may have read it", path, mode, ErrPrivate)
+	}
+	return Read(path, limit)
+}
+
+// Remove removes the file at path, for good. One that is not there is no error.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
+// A Lock is held on a file until it is closed or the process ends, however that
+// comes about.
+type Lock struct{ f *os.File }
+
+// TryLock takes the lock on the file at path, which it makes where there is
+// none. It returns nil where somebody else holds it, this process too.
+func TryLock(path string) (*Lock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	switch taken, err := lock(f); {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), f.Close())
+	case !taken:
+		return nil, f.Close()
+	}
+	return &Lock{f}, nil
+}
+
+// again is how long WaitLock waits before it tries again.
+const again = 5 * time.Millisecond
+
+// WaitLock is TryLock that waits. When ctx is done it returns its cause.
+func WaitLock(ctx context.Context, path string) (*Lock, error) {
+	for {
+		if l, err := TryLock(path); l != nil || err != nil {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for the lock %s: %w", path, context.Cause(ctx))
+		case <-time.After(again):
+		}
+	}
+}
+
+// File returns the locked file.
+func (l *Lock) File() *os.File { return l.f }
+
+// Close gives the lock back.
+func (l *Lock) Close() error { return l.f.Close() }

@@ -1,0 +1,124 @@
+package tracon_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tracon-go/tracon"
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/gatecase"
+	"github.com/tracon-go/tracon/internal/id"
+	"github.com/tracon-go/tracon/store"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+// admitted admits a call as the process instance, and leaves it there.
+func admitted(t *testing.T, h *gatecase.House, instance string) gate.Request {
+	t.Helper()
+	h.Config.Instance = instance
+	call := h.Call
+	call.ID = id.New()
+	req, err := gate.New(h.Config).Admit(t.Context(), call, h.Standing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req
+}
+
+// endings tells the ending of each run in the log, and how many it has.
+func endings(t *testing.T, log *audit.Log) (map[string]string, map[string]int) {
+	t.Helper()
+	how, n := map[string]string{}, map[string]int{}
+	for leaf, err := range log.Entries(t.Context(), "", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := leaf.Entry; e.Kind == audit.Ending {
+			how[e.Run], n[e.Run] = e.Fact("ending"), n[e.Run]+1
+		}
+	}
+	return how, n
+}
+
+// I5: what a dead process admitted and did not end is closed as unknown, once,
+// with its record; what ended, and what another process admitted, is left alone.
+func TestRecover(t *testing.T) {
+	h := gatecase.New(t)
+	ended := admitted(t, h, "dead")
+	left := admitted(t, h, "dead")
+	living := admitted(t, h, "living")
+	if _, err := gate.New(h.Config).End(t.Context(), ended, "exited", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	counted := audit.Entry{ID: id.New(), Tenant: gatecase.Tenant, Kind: audit.Refusal, Subject: "counted", Count: 41}
+	for round, want := range []int{1, 0} {
+		n, err := tracon.Recover(t.Context(), h.Log, h.Store, tracon.Dead{Instance: "dead", Counted: []audit.Entry{counted}})
+		if err != nil || n != want {
+			t.Errorf("round %d: closed %d, %v; want %d", round, n, err, want)
+		}
+	}
+	how, n := endings(t, h.Log)
+	if how[left.ID()] != "unknown" || n[left.ID()] != 1 || how[ended.ID()] != "exited" || n[ended.ID()] != 1 || how[living.ID()] != "" {
+		t.Errorf("the endings are %v, %v", how, n)
+	}
+	r, err := h.Store.Call(t.Context(), gatecase.Tenant, left.ID())
+	if err != nil || r.Ending != "unknown" || r.Script != left.Script() || r.Skill != left.Skill() || r.Digest != left.Digest() ||
+		r.ScriptDigest != left.ScriptDigest() || r.Grant != left.GrantID() || r.AdmissionIndex != left.Receipt().Index() ||
+		r.ArgumentsBytes != len(left.Arguments()) || len(r.Notes) != 1 || r.Tier != string(h.Standing.Tier) {
+		t.Errorf("the record is %+v, %v", r, err)
+	}
+	total := uint64(0)
+	for leaf, err := range h.Log.Entries(t.Context(), "", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if leaf.Entry.Subject == "counted" {
+			total += leaf.Entry.Count
+		}
+	}
+	if total != 41 {
+		t.Errorf("%d refusals were counted, want 41", total)
+	}
+	if _, err := h.Log.Verify(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two calls that came with one id have two endings; without a store of records
+// the log alone has them.
+func TestRecoverSameID(t *testing.T) {
+	for _, calls := range []bool{true, false} {
+		h := gatecase.New(t)
+		h.Config.Instance = "dead"
+		h.Call.ID = id.New()
+		for range 2 {
+			if _, err := gate.New(h.Config).Admit(t.Context(), h.Call, h.Standing); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var st toolcall.Store
+		if calls {
+			st = h.Store
+		}
+		n, err := tracon.Recover(t.Context(), h.Log, st, tracon.Dead{Instance: "dead"})
+		if _, count := endings(t, h.Log); err != nil || n != 2 || count[h.Call.ID] != 2 {
+			t.Errorf("closed %d, %v; the log has %v", n, err, count)
+		}
+	}
+}
+
+// A log that cannot be read or written is an error: nothing is passed over.
+func TestRecoverFails(t *testing.T) {
+	h := gatecase.New(t)
+	admitted(t, h, "dead")
+	if _, err := tracon.Recover(t.Context(), h.Log, h.Store, tracon.Dead{}); err == nil {
+		t.Error("without an instance: no error")
+	}
+	if err := h.Store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tracon.Recover(t.Context(), h.Log, h.Store, tracon.Dead{Instance: "dead"}); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("got %v, want the store's error", err)
+	}
+}
