@@ -3,7 +3,8 @@
 //
 //	go test -bench . ./bench
 //
-// and read the ratios, not the times.
+// and read the ratios, not the times. Its test holds what must hold when
+// thousands of calls come at once.
 package bench
 
 import (
@@ -49,46 +50,70 @@ func (m memory) Read(_ context.Context, _, _ string, l bundle.Limits) (bundle.Bu
 	return bundle.New(m.files, nil, l)
 }
 
-// host is everything that a call goes through.
-type host struct {
+// A house is everything that a call goes through.
+type house struct {
 	*tracon.Runner
+	desk *admin.Admin
+	log  *audit.Log
+	ext  string // of the scripts
+}
+
+// newHouse opens a house with one skill, "s", whose scripts are all of the kind of
+// the named one. It takes c with its gate and its records filled in.
+func newHouse(t testing.TB, st store.Store, c tracon.Config, script string, files ...bundle.File) house {
+	t.Helper()
+	contents := memory{append(files, bundle.File{Path: "SKILL.md", Data: []byte("---\nname: s\ndescription: s\n---\n")})}
+	found, err := interpreter.Find(t.Context(), gate.Extension(script, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := gate.Static{Enabled: true, Interpreters: map[string]gate.Interpreter{found.Extension: found.Interpreter()}}
+	log := audit.NewLog(st)
+	c.Gate = gate.New(gate.Config{Hosts: hosts, Policies: st, Contents: contents, Declarer: new(skill.Declarations),
+		Schemas: schema.New(schema.Options{}), Grants: st, Log: log})
+	c.Calls, c.Logger = st, slog.New(slog.DiscardHandler)
+	r, err := tracon.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return house{r, admin.New(admin.Config{Store: st, Log: log, Hosts: hosts, Contents: contents}), log, found.Extension}
+}
+
+// open lets the tenant run the script.
+func (h house) open(t testing.TB, tenant, script string, timeout time.Duration) gate.Call {
+	t.Helper()
+	if _, err := h.desk.SetPolicy(t.Context(), "op", tenant, func(p *gate.Policy) error {
+		p.Enabled, p.Interpreters, p.Timeout = true, []string{h.ext}, timeout
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ref := grant.Ref{Tenant: tenant, Skill: "s", Script: script}
+	review, err := h.desk.Review(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.desk.Grant(t.Context(), admin.Granting{Actor: "op", Ref: ref, Digest: review.Content.Digest(), MinTier: grant.Process}); err != nil {
+		t.Fatal(err)
+	}
+	return gate.Call{Tenant: tenant, Actor: "bench", Skill: "s", Script: script}
+}
+
+// A host is a house with one tenant and its call.
+type host struct {
+	house
 	call gate.Call
 }
 
-func newHost(b *testing.B, st store.Store, e executor.Executor, script, body string) host {
-	b.Helper()
-	ctx := b.Context()
-	contents := memory{[]bundle.File{{Path: "SKILL.md", Data: []byte("---\nname: s\ndescription: s\n---\n")}, {Path: script, Data: []byte(body)}}}
-	found, err := interpreter.Find(ctx, gate.Extension(script, body))
-	if err != nil {
-		b.Fatal(err)
-	}
-	ext := found.Extension
-	hosts := gate.Static{Enabled: true, Interpreters: map[string]gate.Interpreter{ext: found.Interpreter()}}
-	log := audit.NewLog(st)
-	g := gate.New(gate.Config{Hosts: hosts, Policies: st, Contents: contents, Declarer: new(skill.Declarations),
-		Schemas: schema.New(schema.Options{}), Grants: st, Log: log})
-	desk := admin.New(admin.Config{Store: st, Log: log, Hosts: hosts, Contents: contents})
-	if _, err := desk.SetPolicy(ctx, "op", "t", func(p *gate.Policy) error {
-		p.Enabled, p.Interpreters = true, []string{ext}
-		return nil
-	}); err != nil {
-		b.Fatal(err)
-	}
-	ref := grant.Ref{Tenant: "t", Skill: "s", Script: script}
-	review, err := desk.Review(ctx, ref)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := desk.Grant(ctx, admin.Granting{Actor: "op", Ref: ref, Digest: review.Content.Digest(), MinTier: grant.Process}); err != nil {
-		b.Fatal(err)
-	}
-	r, err := tracon.New(tracon.Config{Gate: g, Executor: e, Calls: st, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { r.Close(context.Background()) })
-	return host{r, gate.Call{Tenant: "t", Actor: "bench", Skill: "s", Script: script}}
+func newHost(t testing.TB, st store.Store, e executor.Executor, script, body string) host {
+	t.Helper()
+	h := newHouse(t, st, tracon.Config{Executor: e}, script, bundle.File{Path: script, Data: []byte(body)})
+	return host{h, h.open(t, "t", script, 0)}
 }
 
 func (h host) run(b *testing.B) {
@@ -98,7 +123,7 @@ func (h host) run(b *testing.B) {
 	}
 }
 
-func openSQLite(b *testing.B) store.Store {
+func openSQLite(b testing.TB) store.Store {
 	b.Helper()
 	st, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "tracon.db"), sqlite.Options{})
 	if err != nil {
@@ -118,13 +143,13 @@ type local interface {
 type way struct {
 	name     string
 	executor func() (local, error)
-	open     func(*testing.B) store.Store
+	open     func(testing.TB) store.Store
 }
 
 func ways() []way {
 	plain := func() (local, error) { return process.New(process.Config{}) }
 	boxed := func() (local, error) { return sandbox.New(sandbox.Config{}) }
-	memory := func(*testing.B) store.Store { return memstore.New() }
+	memory := func(testing.TB) store.Store { return memstore.New() }
 	all := []way{{"process/memory", plain, memory}, {"process/sqlite", plain, openSQLite}}
 	if runtime.GOOS == "linux" {
 		all = append(all, way{"sandbox/memory", boxed, memory}, way{"sandbox/sqlite", boxed, openSQLite})

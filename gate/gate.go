@@ -31,6 +31,7 @@ func New(c Config) *Gate {
 	if c.Hosts == nil || c.Policies == nil || c.Contents == nil || c.Declarer == nil || c.Schemas == nil || c.Grants == nil || c.Log == nil {
 		panic("gate: New with a nil field in Config")
 	}
+	c.Contents = share(c.Contents)
 	return &Gate{c}
 }
 

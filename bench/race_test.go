@@ -1,0 +1,6 @@
+//go:build race
+
+package bench
+
+// raceDetector: memory is several times what it is without it.
+const raceDetector = true
