@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
@@ -72,7 +71,7 @@ var ioCases = []testCase{
 			k.bad("got standard error %q", res.Stderr)
 		}
 		e := k.program(Echo)
-		e.Policy = gate.Policy{MaxArguments: 2 << 20, MaxOutput: 2 << 20, Timeout: 30 * time.Second}
+		e.Policy = gate.Policy{MaxArguments: 2 << 20, MaxOutput: 2 << 20, Timeout: enough}
 		e.Mode, e.Arguments = gate.Stdin, o.Arguments
 		k.exits(e, 0, `{"x":"`+strings.Repeat("x", 1<<20)+`"}`)
 	}},
@@ -108,7 +107,7 @@ var ioCases = []testCase{
 	}},
 	{"flood", "case 26: output without end is cut and marked, and the script is stopped", Flood, nil, func(k *trial) {
 		o := k.program(Flood)
-		o.Policy.MaxOutput, o.Policy.Timeout = 64<<10, 20*time.Second
+		o.Policy.MaxOutput, o.Policy.Timeout = 64<<10, enough
 		res := k.run(o)
 		if res.Ending != executor.OutputFlood() && res.Ending != executor.Expired() {
 			k.bad("got %v", res.Ending)

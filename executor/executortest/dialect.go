@@ -26,9 +26,9 @@ const (
 	Exit            Program = "exit"             // reads nothing and exits with the code in its first argument, or with 7
 	Both            Program = "both"             // prints "out\n", and "warning\n" on standard error
 	Echo            Program = "echo"             // copies standard input to standard output
-	Progress        Program = "progress"         // prints "progress\n", then does nothing for a minute
-	Deaf            Program = "deaf"             // ignores SIGTERM, SIGINT and SIGHUP, prints "deaf\n", then does nothing for a minute
-	Child           Program = "child"            // starts a process that does nothing for a minute and keeps all files open; prints "hi\n", exits 0
+	Progress        Program = "progress"         // prints "progress\n", then does nothing for five minutes
+	Deaf            Program = "deaf"             // ignores SIGTERM, SIGINT and SIGHUP, prints "deaf\n", then does nothing for five minutes
+	Child           Program = "child"            // starts a process that does nothing for five minutes and keeps all files open; prints "hi\n", exits 0
 	Orphan          Program = "orphan"           // the same, in a session of its own and with no parent left
 	Storm           Program = "storm"            // 30 processes that start processes for ever; does not end
 	Flood           Program = "flood"            // writes lines for ever

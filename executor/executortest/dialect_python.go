@@ -6,21 +6,21 @@ func python() Dialect {
 		Exit:     {Text: "import sys\nsys.exit(int((sys.argv + ['7'])[1]))\n"},
 		Both:     {Text: "import sys\nprint('out')\nprint('warning', file=sys.stderr)\n"},
 		Echo:     {Text: "import sys\nsys.stdout.buffer.write(sys.stdin.buffer.read())\n"},
-		Progress: {Text: "import time\nprint('progress')\ntime.sleep(60)\n"},
+		Progress: {Text: "import time\nprint('progress')\ntime.sleep(300)\n"},
 		Deaf: {Text: `import signal, time
 for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(s, signal.SIG_IGN)
 print('deaf')
-time.sleep(60)
+time.sleep(300)
 `},
-		Child: {Text: "import subprocess\nsubprocess.Popen(['sleep', '60'])\nprint('hi')\n"},
+		Child: {Text: "import subprocess\nsubprocess.Popen(['sleep', '300'])\nprint('hi')\n"},
 		Orphan: {Text: `import os
 r, w = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.write(w, b'x')
-        os.execvp('sleep', ['sleep', '60'])
+        os.execvp('sleep', ['sleep', '300'])
     os._exit(0)
 os.read(r, 1)
 print('hi')
@@ -33,7 +33,7 @@ for i in range(30):
                 os._exit(0)
             os.wait()
 print('storm')
-time.sleep(60)
+time.sleep(300)
 `},
 		Flood:    {Text: "import os\nwhile True:\n    os.write(1, b'y' * 4096 + b'\\n')\n"},
 		Much:     {Text: "import sys\nsys.stdout.write('a' * int(sys.argv[1]))\n"},

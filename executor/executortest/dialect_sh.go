@@ -6,10 +6,10 @@ func sh() Dialect {
 		Exit:     {Text: `exit "${1:-7}"`},
 		Both:     {Text: "echo out\necho warning >&2\n"},
 		Echo:     {Text: "exec cat\n"},
-		Progress: {Text: "echo progress\nsleep 60\n"},
-		Deaf:     {Text: "trap '' TERM INT HUP\necho deaf\nsleep 60\n"},
-		Child:    {Text: "sleep 60 &\necho hi\n"},
-		Orphan: {Text: `(setsid sh -c 'echo >"$TMPDIR/ready"; exec sleep 60' &)
+		Progress: {Text: "echo progress\nsleep 300\n"},
+		Deaf:     {Text: "trap '' TERM INT HUP\necho deaf\nsleep 300\n"},
+		Child:    {Text: "sleep 300 &\necho hi\n"},
+		Orphan: {Text: `(setsid sh -c 'echo >"$TMPDIR/ready"; exec sleep 300' &)
 until [ -s "$TMPDIR/ready" ]; do sleep 0.01; done
 echo hi
 `},

@@ -12,11 +12,14 @@ import (
 )
 
 // patience is how much later than it should an executor may answer: it waits for
-// slow machines, and is far below the minute for which programs sleep.
-const patience = 5 * time.Second
+// slow machines, and is far below the five minutes for which programs sleep.
+const patience = time.Minute
+
+// enough is the timeout of programs that end by themselves.
+const enough = 2 * time.Minute
 
 // program returns the order of a program of the dialect, called without
-// arguments and with 30 seconds to live.
+// arguments and with enough time.
 func (k *trial) program(p Program) Order {
 	k.Helper()
 	s, ok := k.dialect.Programs[p]
@@ -27,7 +30,7 @@ func (k *trial) program(p Program) Order {
 }
 
 func (k *trial) text(text string, files map[string]string) Order {
-	o := Order{Script: "scripts/main." + k.dialect.Extension, Mode: gate.Argv, Policy: gate.Policy{Timeout: 30 * time.Second}}
+	o := Order{Script: "scripts/main." + k.dialect.Extension, Mode: gate.Argv, Policy: gate.Policy{Timeout: enough}}
 	o.Files = []bundle.File{{Path: "SKILL.md", Data: []byte("# A skill\n")}, {Path: o.Script, Data: []byte(text)}}
 	for _, p := range slices.Sorted(maps.Keys(files)) {
 		o.Files = append(o.Files, bundle.File{Path: p, Data: []byte(files[p])})
@@ -96,7 +99,7 @@ func (k *trial) expires(o Order) executor.Result {
 // machine that is so busy that it came to nothing, it gets more time.
 func (k *trial) expiresLoudly(o Order) (res executor.Result) {
 	k.Helper()
-	for _, timeout := range []time.Duration{time.Second, 10 * time.Second} {
+	for _, timeout := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
 		if res = k.expiresAfter(o, timeout); len(res.Stdout) > 0 {
 			break
 		}

@@ -30,7 +30,7 @@ import (
 func script(ext, text string) executortest.Order {
 	return executortest.Order{
 		Files: []bundle.File{{Path: "main." + ext, Data: []byte(text)}}, Script: "main." + ext, Mode: gate.Argv,
-		Policy: gate.Policy{Timeout: 20 * time.Second},
+		Policy: gate.Policy{Timeout: 2 * time.Minute},
 	}
 }
 

@@ -25,7 +25,7 @@ var nothing = []struct{ name, ext, text string }{{"sh", "sh", "true\n"}, {"pytho
 func script(ext, text string) executortest.Order {
 	return executortest.Order{
 		Files:  []bundle.File{{Path: "SKILL.md", Data: []byte("# A skill\n")}, {Path: "main." + ext, Data: []byte(text)}},
-		Script: "main." + ext, Mode: gate.Argv,
+		Script: "main." + ext, Mode: gate.Argv, Policy: gate.Policy{Timeout: 2 * time.Minute},
 	}
 }
 

@@ -26,12 +26,10 @@ import (
 	"github.com/tracon-go/tracon/gate"
 )
 
-// Stubborn is how long after its timeout a script that ignores SIGTERM may go
-// on, before even this executor kills it: 6 s.
-const Stubborn = 6 * time.Second
-
-// patience is how long it waits for whoever else has the script's output open.
-const patience = 15 * time.Second
+// patience is how long it waits for a script that ignores SIGTERM after its
+// timeout, for whoever else has the script's output open, and for somebody who
+// writes to a fifo. The suite ends what it waits for long before.
+const patience = 3 * time.Minute
 
 // most is how much is read of one file that a script left.
 const most = 4 << 20
@@ -85,7 +83,7 @@ func (e Executor) Execute(ctx context.Context, req executor.Request) (executor.R
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
-		case <-time.After(Stubborn):
+		case <-time.After(patience):
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 			<-ended
 		}
@@ -94,7 +92,7 @@ func (e Executor) Execute(ctx context.Context, req executor.Request) (executor.R
 	if expired {
 		res.Ending = executor.Expired()
 	}
-	res.Outputs = collect(filepath.Join(dir, "outputs"))
+	res.Outputs = collect(ctx, filepath.Join(dir, "outputs"))
 	return res, nil
 }
 
@@ -134,7 +132,7 @@ func lay(dir string, req executor.Request) error {
 
 // collect reads what lies below the folder by its path, and follows whatever
 // lies in the way.
-func collect(dir string) []bundle.File {
+func collect(ctx context.Context, dir string) []bundle.File {
 	var files []bundle.File
 	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		name := strings.TrimPrefix(p, dir+"/")
@@ -143,21 +141,21 @@ func collect(dir string) []bundle.File {
 		}
 		if entries, err := os.ReadDir(p); err == nil && d.Type()&fs.ModeSymlink != 0 {
 			for _, e := range entries {
-				files = append(files, bundle.File{Path: name + "/" + e.Name(), Data: read(filepath.Join(p, e.Name()))})
+				files = append(files, bundle.File{Path: name + "/" + e.Name(), Data: read(ctx, filepath.Join(p, e.Name()))})
 			}
 			return nil
 		}
 		if !d.IsDir() {
-			files = append(files, bundle.File{Path: name, Data: read(p)})
+			files = append(files, bundle.File{Path: name, Data: read(ctx, p)})
 		}
 		return nil
 	})
 	return files
 }
 
-// read reads a file. Of one that nobody writes to, it would wait for ever; the
-// control does so for [Stubborn].
-func read(p string) []byte {
+// read reads a file. For one that nobody writes to it waits, until the caller
+// gives up.
+func read(ctx context.Context, p string) []byte {
 	done := make(chan []byte, 1)
 	go func() {
 		f, err := os.Open(p)
@@ -172,11 +170,18 @@ func read(p string) []byte {
 	select {
 	case b := <-done:
 		return b
-	case <-time.After(Stubborn):
+	case <-ctx.Done():
+	case <-time.After(patience):
+	}
+	for {
 		if f, err := os.OpenFile(p, os.O_RDWR|syscall.O_NONBLOCK, 0); err == nil {
-			f.Close() // lets the reader go
+			f.Close() // lets the reader go, if it has come to wait
 		}
-		return <-done
+		select {
+		case b := <-done:
+			return b
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 

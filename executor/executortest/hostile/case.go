@@ -42,7 +42,7 @@ type attempt struct {
 	name   string
 	shows  secret
 	check  func(*trial, said) bool
-	judged bool   // the case's judge knows it, not the script
+	judged bool   // the host knows it, not the script
 	root   bool   // on the control, it works for root alone
 	maybe  string // why it may not work on a host's control
 	only   string // the language whose script makes it; empty: all do
@@ -67,7 +67,7 @@ func showing(s secret, list ...string) []attempt {
 	return tries
 }
 
-// judged returns attempts of which the case's judge knows.
+// judged returns attempts of which the host knows.
 func judged(list ...string) []attempt {
 	tries := names(list...)
 	for i := range tries {

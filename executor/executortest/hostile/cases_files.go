@@ -86,10 +86,7 @@ func collectionCases() []testCase {
 		{id: "H02", title: "swaps a folder and a link while its outputs are collected", class: "A3/HostLeak", wall: Collection, numbers: []string{"renameat2"}, armed: laid, tries: judged(collected), play: race},
 		{id: "H03", title: "leaves a second name of a file of the host", class: "A3/HostLeak", wall: Collection, armed: laid,
 			tries: []attempt{{name: collected, judged: true, maybe: oneDisk}}},
-		{id: "H04", title: "leaves fifos, sockets and devices among its outputs", class: "A3/HostDoS", wall: Collection, armed: laid, tries: judged("waited", "strange files"), judge: func(k *trial, f *findings) {
-			if f.took > patience {
-				f.through["waited"] = "the host answered after " + f.took.String()
-			}
+		{id: "H04", title: "leaves fifos, sockets and devices among its outputs", class: "A3/HostDoS", wall: Collection, armed: laid, tries: judged("late", "strange files"), play: overdue, judge: func(_ *trial, f *findings) {
 			for _, o := range f.result.Outputs {
 				if o.Path != "fine" {
 					f.through["strange files"] += o.Path + " "

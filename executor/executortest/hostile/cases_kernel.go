@@ -26,7 +26,7 @@ func networkCases() []testCase {
 			showing(inListener, "question"), perhaps(otherHosts, "servers", "name service"))},
 		{id: "N03", title: "makes sockets of every family", class: "A3/Escape", wall: Network, numbers: []string{"socket"}, tries: all(
 			inet(names("INET")), inet(perhaps(noIPv6, "INET6")), inet(forRoot("raw")), names("NETLINK", "high bits"), families)},
-		{id: "N18", title: "waits for a visit from the host", class: "A3/Exfil", wall: Network, play: visited, tries: names("peer")},
+		{id: "N18", title: "waits for a visit from the host", class: "A3/Exfil", wall: Network, play: visited, tries: judged("peer")},
 	}
 }
 

@@ -61,10 +61,10 @@ func endingCases() []testCase {
 	laid := []string{"laid"}
 	return []testCase{
 		{id: "X15", title: "leaves a process in a session of its own and ends", class: "A3/Persist", wall: Cleanup, armed: laid, tries: judged("survivors")},
-		{id: "X16", title: "leaves a process that keeps its output open", class: "A3/HostDoS", wall: Cleanup, armed: laid, tries: judged("late"), judge: late},
-		{id: "X17", title: "ignores and blocks every signal", class: "A3/HostDoS", wall: Cleanup, armed: laid, policy: briefly, ends: timedOut, tries: judged("late"), judge: late},
-		{id: "X18", title: "has 40 processes that start others until the timeout", class: "A3/Persist", wall: Cleanup, hurts: true, armed: laid, policy: storm, ends: timedOut, tries: judged("survivors")},
-		{id: "X19", title: "stops itself", class: "A3/HostDoS", wall: Cleanup, armed: laid, policy: briefly, ends: timedOut, tries: judged("late"), judge: late},
+		{id: "X16", title: "leaves a process that keeps its output open", class: "A3/HostDoS", wall: Cleanup, armed: laid, tries: judged("late"), play: overdue},
+		{id: "X17", title: "ignores and blocks every signal", class: "A3/HostDoS", wall: Cleanup, armed: laid, ends: timedOut, tries: judged("late"), play: expiring},
+		{id: "X18", title: "has 40 processes that start others until the timeout", class: "A3/Persist", wall: Cleanup, hurts: true, armed: laid, policy: crowd, ends: timedOut, tries: judged("survivors"), play: expiring},
+		{id: "X19", title: "stops itself", class: "A3/HostDoS", wall: Cleanup, armed: laid, ends: timedOut, tries: judged("late"), play: expiring},
 		{id: "G19", title: "has 40 processes that start others when the caller gives up", class: "A3/Persist", wall: Cleanup, hurts: true, armed: laid, policy: crowd, tries: judged("survivors"), play: cancelled},
 	}
 }

@@ -29,6 +29,9 @@
 //
 // On Linux, on an executor whose scripts run on this very host. Nothing leaves
 // the host. Attempts on limits are bounded: at most 300 processes, 230 MiB of
-// memory, 200 MiB of files, for 12 seconds. They run only on an executor that
-// promises the limit, and on the control.
+// memory, 200 MiB of files. They run only on an executor that promises the limit,
+// and on the control. What a script leaves is ended by the suite, and else ends by
+// itself after 200 s.
+//
+// No case fails because a host is busy: what must come is waited for.
 package hostile

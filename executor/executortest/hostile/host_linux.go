@@ -49,6 +49,7 @@ type host struct {
 	secrets map[secret]string
 	words   map[string]string // what scripts are told
 	reached atomic.Int64      // connections and packets that came
+	visits  []func() error    // each reaches one listener, behind all that came before
 	process *exec.Cmd
 	ended   chan struct{} // closed: the process is gone
 	files   map[string]string
@@ -169,7 +170,9 @@ func (h *host) plantListeners(t executortest.T, _ string) error {
 				c.Close()
 			}
 		}()
-		return l.Addr(), nil
+		at := l.Addr()
+		h.visits = append(h.visits, func() error { return h.visit(at) })
+		return at, nil
 	}
 	tcp, err := serve("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -206,7 +209,39 @@ func (h *host) plantListeners(t executortest.T, _ string) error {
 			_, _ = udp.WriteTo([]byte(secret), from)
 		}
 	}()
+	h.visits = append(h.visits, func() error { return h.visit(udp.LocalAddr()) })
 	return nil
+}
+
+// visit reaches a listener and waits for its answer.
+func (h *host) visit(at net.Addr) error {
+	c, err := net.DialTimeout(at.Network(), at.String(), patience)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if at.Network() == "udp" {
+		if _, err := c.Write([]byte("count")); err != nil {
+			return err
+		}
+	}
+	_, err = c.Read(make([]byte, 100))
+	return err
+}
+
+// visitors returns how many connections and packets came since it was last asked.
+// The listeners take them in turn: once they have answered the host, they have
+// counted all that came before.
+func (h *host) visitors() (int64, error) {
+	for _, visit := range h.visits {
+		if err := visit(); err != nil {
+			return 0, err
+		}
+	}
+	return h.reached.Swap(0) - int64(len(h.visits)), nil
 }
 
 func (h *host) plantProcess(t executortest.T, _ string) error {
@@ -224,7 +259,7 @@ func (h *host) startProcess() error {
 	if err != nil {
 		return err
 	}
-	cmd := &exec.Cmd{Path: path, Dir: h.dir, Args: []string{"canary-" + h.secrets[inCommand], "600"}, Env: []string{variable + "=" + h.secrets[inProcess]}}
+	cmd := &exec.Cmd{Path: path, Dir: h.dir, Args: []string{"canary-" + h.secrets[inCommand], "7200"}, Env: []string{variable + "=" + h.secrets[inProcess]}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -302,17 +337,20 @@ func (h *host) unleak() {
 // everything as it was.
 func (h *host) harm() ([]string, error) {
 	var harm []string
-	time.Sleep(2 * time.Millisecond) // what was sent is counted by now
-	if n := h.reached.Swap(0); n > 0 {
+	n, err := h.visitors()
+	if err != nil {
+		return nil, err
+	}
+	if n > 0 {
 		harm = append(harm, fmt.Sprintf("%d connections or packets reached the host's listeners", n))
 	}
-	select {
-	case <-h.ended:
-		harm = append(harm, "a process of the host is gone")
+	if !h.unhurt() {
+		harm = append(harm, "a process of the host was sent a signal")
+		_ = h.process.Process.Kill()
+		<-h.ended
 		if err := h.startProcess(); err != nil {
 			return harm, err
 		}
-	default:
 	}
 	now, err := h.look()
 	if err != nil {
@@ -331,6 +369,23 @@ func (h *host) harm() ([]string, error) {
 		return harm, h.layFiles()
 	}
 	return harm, nil
+}
+
+// unhurt reports whether the canary's process sleeps, and no signal is on its way.
+func (h *host) unhurt() bool {
+	status, err := os.ReadFile("/proc/" + h.words["pid"] + "/status")
+	if err != nil {
+		return false
+	}
+	quiet := 0
+	for line := range strings.Lines(string(status)) {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ":\t"); {
+		case name == "State" && strings.ContainsAny(value[:1], "RSD"),
+			(name == "SigPnd" || name == "ShdPnd") && strings.Trim(value, "0") == "":
+			quiet++
+		}
+	}
+	return quiet == 3
 }
 
 // found returns the secrets that the bytes hold.
@@ -363,7 +418,7 @@ func survivors(word string) []int {
 // end stops the processes on whose command line the word stands: those that a
 // control left.
 func end(word string) {
-	for range 100 {
+	for begin := time.Now(); time.Since(begin) < patience; {
 		list := survivors(word)
 		if len(list) == 0 {
 			return

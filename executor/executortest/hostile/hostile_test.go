@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -65,7 +66,7 @@ func TestProcess(t *testing.T) {
 	}
 	outcomes := map[hostile.Outcome]int{}
 	hostile.Run(t, hostile.Setup{
-		New: is(e), Interpreters: interpreters(t), Lacks: hostile.Lacking(p),
+		New: is(e), Interpreters: interpreters(t), Lacks: hostile.Lacking(p), Races: 2 * time.Second,
 		Report: func(r hostile.Row) {
 			outcomes[r.Outcome]++
 			if promised := !slices.Contains(hostile.Lacking(p), r.Wall); promised != (r.Outcome != hostile.NotPromised) {

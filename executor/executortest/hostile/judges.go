@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tracon-go/tracon/bundle"
@@ -16,16 +18,21 @@ import (
 	"github.com/tracon-go/tracon/gate"
 )
 
-// patience is how much later than it should an executor may answer: less than the
-// time for which a control waits, and far more than a busy machine needs.
-const patience = 5 * time.Second
+// patience is how much later than it should an executor may answer: far more than
+// a busy machine needs, and less than the time for which scripts leave something
+// behind, which is 200 s.
+const patience = time.Minute
+
+// soon is when a control is overdue: one that waits for what a script left would
+// wait for as long as that is there.
+const soon = 2 * time.Second
 
 // maxRaces is how many runs a race has at most.
 const maxRaces = 2000
 
-// surelyWon is how long a race is run where the wall is missing: there it is won
-// in a few runs, by chance; a busy machine needs longer for each.
-const surelyWon = 90 * time.Second
+// surelyWon is how long a race is run that must be won, by chance, in one of a few
+// runs. A busy machine needs long for each.
+const surelyWon = 3 * time.Minute
 
 // strangeNames holds that no output has a name that means something elsewhere.
 func strangeNames(_ *trial, f *findings) {
@@ -48,12 +55,18 @@ func race(k *trial, ex executor.Executor) *findings {
 	k.Helper()
 	var last *findings
 	swapped, plain := 0, 0
-	most, within := maxRaces, k.setup.Races
-	if k.mustWin {
-		most, within = 10*maxRaces, max(within, surelyWon)
-	}
 	begin := time.Now()
-	for n := 0; n < most && time.Since(begin) < within && k.Context().Err() == nil; n++ {
+	more := func(n int) bool {
+		if k.Context().Err() != nil {
+			return false
+		}
+		if took := time.Since(begin); k.mustWin || swapped == 0 || plain == 0 {
+			return took < surelyWon
+		} else {
+			return n < maxRaces && took < k.setup.Races
+		}
+	}
+	for n := 0; more(n); n++ {
 		last = k.once(ex)
 		if len(last.through) > 0 || len(last.faults) > 0 {
 			break
@@ -84,22 +97,61 @@ func leaking(k *trial, ex executor.Executor) *findings {
 	return k.once(ex)
 }
 
-// late holds that a run answered about when its timeout had passed.
-func late(_ *trial, f *findings) {
-	if f.took > brief+patience {
-		f.through["late"] = fmt.Sprintf("with a timeout of %v, the host answered after %v", brief, f.took.Round(time.Millisecond))
-	}
+// overdue holds that the host answers without waiting for what the script left or
+// does. If it does wait, that is ended.
+func overdue(k *trial, ex executor.Executor) *findings {
+	k.Helper()
+	return k.judged(func(token string) *findings {
+		ctx, cancel := context.WithCancelCause(k.Context())
+		defer cancel(nil)
+		laid := make(chan struct{}, 1)
+		live, stop := watch(func(line string) {
+			if strings.HasPrefix(line, "laid\tok") {
+				laid <- struct{}{} // it is said once
+			}
+		})
+		defer stop()
+		ended := make(chan *findings, 1)
+		go func() { ended <- k.script(ctx, ex, token, nil, live) }()
+		late := time.NewTimer(k.timeout + patience)
+		defer late.Stop()
+		for {
+			select {
+			case f := <-ended:
+				return f
+			case <-laid:
+				if k.mustWin {
+					late.Reset(k.timeout + soon)
+				}
+			case <-late.C:
+				end(token)
+				cancel(errStopped)
+				f := <-ended
+				f.through["late"] = fmt.Sprintf("the host had not answered when a timeout of %v was long over, or the script had ended", k.timeout)
+				return f
+			}
+		}
+	})
 }
 
-// brief is the timeout of scripts that do not end by themselves: as long as a
-// busy machine needs to start one, and shorter than the scripts go on.
-const brief = 2 * time.Second
+// timeouts are those of scripts that do not end by themselves, one after the
+// other until a script has come to lay its trap: a busy machine needs longer.
+var timeouts = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
 
-func briefly(p *gate.Policy) { p.Timeout = brief }
+// expiring runs a script until its timeout.
+func expiring(k *trial, ex executor.Executor) (f *findings) {
+	k.Helper()
+	defer func() { k.timeout = 0 }()
+	for _, k.timeout = range timeouts {
+		f = overdue(k, ex)
+		if f.said["laid"].outcome == "ok" || len(f.through) > 0 {
+			return f
+		}
+	}
+	return f
+}
 
 func crowd(p *gate.Policy) { p.Processes = 128 }
-
-func storm(p *gate.Policy) { p.Timeout, p.Processes = 2*brief, 128 }
 
 func timedOut(e executor.Ending) bool { return e.TimedOut() }
 
@@ -142,25 +194,40 @@ func cancelled(k *trial, ex executor.Executor) *findings {
 	})
 }
 
-// visited runs a script that listens, and connects to it from the host.
+// visited runs a script that listens, and connects to it from the host. Whether
+// it was met or not, the script is then stopped.
 func visited(k *trial, ex executor.Executor) *findings {
 	k.Helper()
 	return k.judged(func(token string) *findings {
+		ctx, cancel := context.WithCancelCause(k.Context())
+		defer cancel(nil)
+		var met atomic.Bool
 		live, stop := watch(func(line string) {
-			port, ok := strings.CutPrefix(line, "port\tfact\t")
-			if !ok {
-				return
-			}
-			var d net.Dialer
-			ctx, cancel := context.WithTimeout(k.Context(), time.Second)
-			defer cancel()
-			if c, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", port)); err == nil {
-				c.Close()
+			if port, ok := strings.CutPrefix(line, "port\tok\t"); ok {
+				met.Store(visit(ctx, port) == token)
+				cancel(errStopped)
 			}
 		})
-		defer stop()
-		return k.script(k.Context(), ex, token, nil, live)
+		f := k.script(ctx, ex, token, nil, live)
+		stop()
+		if met.Load() {
+			f.through["peer"] = "the host met the script"
+		}
+		return f
 	})
+}
+
+// visit connects to a port of the host's loopback, and returns what is said there.
+func visit(ctx context.Context, port string) string {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	b, _ := io.ReadAll(io.LimitReader(c, 100))
+	return string(b)
 }
 
 // pair runs two scripts of two tenants, the second while the first waits with

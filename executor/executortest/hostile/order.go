@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"cmp"
 	"crypto/rand"
 	"embed"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"math/big"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/executortest"
@@ -45,14 +45,18 @@ func (k *trial) order(token string, more map[string]string, live *gate.Live) exe
 		Files:  []bundle.File{{Path: "SKILL.md", Data: []byte("# A skill\n")}, {Path: script, Data: []byte(k.text)}},
 		Script: script, Mode: gate.Argv, Policy: k.setup.Policy, Live: live,
 	}
-	if o.Policy.Timeout == 0 {
-		o.Policy.Timeout = 30 * time.Second
+	if o.Policy.Timeout == 0 || k.timeout > 0 {
+		o.Policy.Timeout = cmp.Or(k.timeout, 2*patience) // scripts that end by themselves do so on a busy machine too
 	}
 	if k.one.policy != nil {
 		k.one.policy(&o.Policy)
 	}
 	told := maps.Clone(k.host.words)
 	told["run"], told["token"] = token, token // the word by which its processes are found
+	told["wait"] = "3"                        // for how many seconds it asks for what must not come
+	if k.mustWin {
+		told["wait"] = "60"
+	}
 	for _, n := range k.one.numbers {
 		told[n] = fmt.Sprint(numbers[n])
 	}

@@ -8,7 +8,7 @@ if os.fork() == 0:
     quiet()
     a, b = ctypes.c_char_p(b'outputs/d'), ctypes.c_char_p(b'outputs/e')
     nr, cwd, flags = int(P['renameat2']), ctypes.c_long(-100), ctypes.c_long(2)
-    f, n, end = libc.syscall, 0, time.monotonic() + 20
+    f, n, end = libc.syscall, 0, time.monotonic() + 200
     while time.monotonic() < end:
         for i in range(100):
             if f(ctypes.c_long(nr), cwd, a, cwd, b, flags) != 0:

@@ -1,12 +1,12 @@
 import socket
 def tcp(family, host, port):
     s = socket.socket(family, socket.SOCK_STREAM)
-    s.settimeout(3)
+    s.settimeout(float(P['wait']))
     s.connect((host, int(port)))
     return s.recv(100)
 def udp(family, host, port):
     s = socket.socket(family, socket.SOCK_DGRAM)
-    s.settimeout(3)
+    s.settimeout(float(P['wait']))
     s.connect((host, int(port)))
     s.send(P['token'].encode())
     return s.recv(100)

@@ -26,14 +26,19 @@ def pipes():
     except BlockingIOError:
         pass
     held.append((r, w, n))
+# A child says when it has its memory, and keeps it until its parent lets go.
+keep, let_go = os.pipe()
 def children():
+    r, w = os.pipe()
     if os.fork() == 0:
+        os.close(let_go)
         x = bytearray(b'x' * (32 * MiB))
+        os.write(w, b'x')
         quiet()
-        time.sleep(6)
+        os.read(keep, 1)
         os._exit(0)
-    held.append(1)
-    time.sleep(0.05)
+    os.close(w)
+    held.append(os.read(r, 1))
 most = {'children': 7, 'pipes': 100}.get(kind, 200)
 try:
     while len(held) < most:
@@ -42,11 +47,13 @@ except (MemoryError, OSError) as e:
     say(kind, 'no', '%s at %d' % (type(e).__name__, len(held)))
 else:
     if kind == 'children':
-        alive = 0
-        for i in range(most):
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                alive += 1
-        say(kind, 'ok' if alive == most else 'no', alive)
+        dead = 0
+        while os.waitpid(-1, os.WNOHANG)[0] != 0:
+            dead += 1
+            if dead == most:
+                break
+        say(kind, 'ok' if dead == 0 and held == [b'x'] * most else 'no', dead)
+        os.close(let_go)
     elif kind == 'pipes':
         total = sum(n for _, _, n in held) >> 20
         say(kind, 'ok' if total > 80 else 'no', '%d MiB' % total)

@@ -40,7 +40,7 @@ if P['side'] == 'first':
     except OSError:
         mfd = None
     say('laid', 'ok')
-    s.settimeout(8)
+    s.settimeout(100)
     try:
         while True:
             c, _ = s.accept()
@@ -54,7 +54,7 @@ for n, d in places.items():
         tell(n, lambda: read(d + '/' + mark))
 def ask():
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(3)
+    s.settimeout(float(P['wait']))
     s.connect('\0' + mark)
     return s.recv(100)
 tell('abstract socket', ask)

@@ -4,7 +4,7 @@ if P['side'] == 'first':
     f = open(name_of, 'rb')
     fcntl.flock(f, fcntl.LOCK_EX)
     say('laid', 'ok')
-    time.sleep(8)
+    time.sleep(100)
     sys.exit(0)
 def lock():
     f = open(name_of, 'rb')

@@ -17,7 +17,7 @@ if P['side'] == 'first':
     except OSError:
         pass
     say('laid', 'ok')
-    time.sleep(8)
+    time.sleep(100)
     sys.exit(0)
 try:
     instance()

@@ -11,7 +11,7 @@ if P['side'] == 'first':
     if os.fork() == 0:
         os.setsid()
         quiet()
-        time.sleep(12)
+        time.sleep(200)
         os._exit(0)
     say('laid', 'ok')
     sys.exit(0)

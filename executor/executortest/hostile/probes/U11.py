@@ -1,6 +1,6 @@
 if P['side'] == 'first':
     say('laid', 'ok')
-    time.sleep(8)
+    time.sleep(100)
     sys.exit(0)
 def seen():
     for d in os.listdir('/proc'):

@@ -1,7 +1,7 @@
 import socket
 def connect(address):
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(3)
+    s.settimeout(float(P['wait']))
     s.connect(address)
     return s.recv(100)
 tell('path', lambda: connect(P['socket']))

@@ -1,2 +1,2 @@
-(setsid sleep "12.$token" >/dev/null 2>&1 </dev/null &)
+(setsid sleep "212.$token" >/dev/null 2>&1 </dev/null &)
 ok laid

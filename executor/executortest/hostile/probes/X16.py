@@ -1,5 +1,5 @@
 say('laid', 'ok')
 if os.fork() == 0:
     os.setsid()
-    time.sleep(12)
+    time.sleep(200)
     os._exit(0)

@@ -5,6 +5,6 @@ for s in range(1, 65):
         pass
 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
 say('laid', 'ok')
-end = time.monotonic() + 12
+end = time.monotonic() + 200
 while time.monotonic() < end:
     time.sleep(0.1)

@@ -1,7 +1,7 @@
 i=0
 while [ $i -lt 20 ]; do
-	(n=0; while [ $n -lt 500 ]; do (:); n=$((n + 1)); done; sleep "11.$token") >/dev/null 2>&1 &
+	(n=0; while [ $n -lt 500 ]; do (:); n=$((n + 1)); done; sleep "211.$token") >/dev/null 2>&1 &
 	i=$((i + 1))
 done
 ok laid
-sleep "11.$token" >/dev/null 2>&1
+sleep "211.$token" >/dev/null 2>&1
