@@ -96,6 +96,8 @@ func intent(call Call, instance string, o open, i interpreter, t tier, a argumen
 		"interpreterDigest", text(i.Digest),
 		"interpreterName", audit.Clip(i.Name),
 		"limits", fmt.Sprintf("timeout %s, output %d, memory %d, processes %d", a.timeout, o.policy.MaxOutput, o.policy.Memory, o.policy.Processes),
+		"network", string(o.network()),
+		"runtimeDigest", text(i.Image),
 		"script", script.String(),
 		"skill", p.skill,
 		"tier", string(t.Tier),

@@ -6,8 +6,8 @@ import (
 )
 
 // Confirm asks the gates that can close while a call waits for a slot once
-// more: the switches, the grant and its pin, the allow-list and the tier. The
-// content cannot have changed: the Request carries the bytes.
+// more: the switches and the network, the grant and its pin, the allow-list and
+// the tier. The content cannot have changed: the Request carries the bytes.
 //
 // # Errors
 //
@@ -32,6 +32,9 @@ func (g *Gate) Confirm(ctx context.Context, req Request) error {
 		return err
 	}
 	if err := switches(s.open.tenant, host, policy); err != nil {
+		return err
+	}
+	if err := sameNetwork(s.open.network(), host, policy); err != nil {
 		return err
 	}
 	gr, err := newest(ctx, g.c.Grants, s.open.tenant, s.pinned.skill, s.pinned.script)

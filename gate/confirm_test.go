@@ -50,6 +50,17 @@ func TestConfirm(t *testing.T) {
 		{"the interpreter is another one", gate.InterpreterGate, func(t testing.TB, h *gatecase.House) {
 			h.Host(t, func(h *gate.Host) { h.Interpreters["py"] = gate.Interpreter{Name: "python-3.13"} })
 		}},
+		{"the interpreter is in another runtime", gate.InterpreterGate, func(t testing.TB, h *gatecase.House) {
+			h.Host(t, func(h *gate.Host) {
+				h.Interpreters["py"] = gate.Interpreter{Name: "python-3.12", Path: h.Interpreters["py"].Path, Digest: h.Interpreters["py"].Digest, Image: bundle.Sum([]byte("root"))}
+			})
+		}},
+		{"the host's network is narrowed", gate.SwitchGate, func(t testing.TB, h *gatecase.House) {
+			h.Host(t, func(h *gate.Host) { h.Network = "" })
+		}},
+		{"the tenant's network is narrowed", gate.SwitchGate, func(t testing.TB, h *gatecase.House) {
+			h.Policy(t, func(p *gate.Policy) { p.Network = gate.NoNetwork })
+		}},
 		{"the policy asks for a higher tier", gate.TierGate, func(t testing.TB, h *gatecase.House) {
 			h.Policy(t, func(p *gate.Policy) { p.MinTier = grant.Sandbox })
 		}},
@@ -61,6 +72,8 @@ func TestConfirm(t *testing.T) {
 		t.Helper()
 		h := gatecase.New(t)
 		h.Grant(t, func(g *grant.Grant) { g.Expires = time.Now().Add(expires) })
+		h.Host(t, func(h *gate.Host) { h.Network = gate.Loopback })
+		h.Policy(t, func(p *gate.Policy) { p.Network = gate.Loopback })
 		g := gate.New(h.Config)
 		req, err := g.Admit(t.Context(), h.Call, h.Standing)
 		if err != nil {

@@ -203,6 +203,11 @@ func TestAdmits(t *testing.T) {
 		{"R11: a runtime's name", func(t testing.TB, h *gatecase.House) {
 			h.Host(t, func(h *gate.Host) { h.Interpreters["py"] = gate.Interpreter{Name: "python-3.12"} })
 		}},
+		{"R11: an interpreter in a runtime", func(t testing.TB, h *gatecase.House) {
+			h.Host(t, func(h *gate.Host) {
+				h.Interpreters["py"] = gate.Interpreter{Name: "python-3.12", Path: "/usr/bin/python3", Digest: bundle.Sum([]byte("python3")), Image: bundle.Sum([]byte("root"))}
+			})
+		}},
 		{"B2: a claim that is trusted", func(t testing.TB, h *gatecase.House) {
 			h.Host(t, func(h *gate.Host) { h.TrustClaimed = true })
 			h.Grant(t, func(g *grant.Grant) { g.MinTier = grant.VM })

@@ -51,12 +51,20 @@ func allowed(host Host, policy Policy, script, text string) (string, Interpreter
 // would be looked up, and who steers the look-up would choose what runs.
 func (in Interpreter) check() error {
 	switch {
-	case (in.Path == "") == (in.Name == ""):
-		return errors.New("an interpreter has a path or a name, one of the two")
-	case in.Path != "" && !filepath.IsAbs(in.Path):
-		return fmt.Errorf("the path %q is not absolute", in.Path)
+	case in.Path == "" && in.Name == "":
+		return errors.New("an interpreter has a path or a runtime's name, or both")
 	case strings.ContainsAny(in.Name, `/\`) || strings.TrimSpace(in.Name) != in.Name:
 		return fmt.Errorf("the name %q is not that of a runtime", in.Name)
+	case in.Name == "" && !filepath.IsAbs(in.Path):
+		return fmt.Errorf("the path %q is not absolute", in.Path)
+	case in.Name == "" && !in.Image.IsZero():
+		return errors.New("an interpreter in a runtime has the runtime's name")
+	case in.Name != "" && in.Path == "" && !(in.Digest.IsZero() && in.Image.IsZero()):
+		return errors.New("an interpreter in a runtime has a path in it")
+	case in.Name != "" && in.Path != "" && in.Image.IsZero():
+		return fmt.Errorf("the runtime %q is not kept here, or has no such interpreter: %s", in.Name, in.Path)
+	case in.Name != "" && in.Path != "" && !path.IsAbs(in.Path):
+		return fmt.Errorf("the path %q in the runtime %q is not absolute", in.Path, in.Name)
 	}
 	return nil
 }

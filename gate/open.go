@@ -15,6 +15,9 @@ type open struct {
 	policy Policy
 }
 
+// network is what the run may reach.
+func (o open) network() Network { return network(o.host, o.policy) }
+
 // open is the gate "switch" (R8).
 func (g *Gate) open(ctx context.Context, tenant string) (open, error) {
 	host, policy, err := g.rules(ctx, tenant)
@@ -56,6 +59,9 @@ func switches(tenant string, host Host, policy Policy) error {
 	}
 	if err := policy.Validate(); err != nil {
 		return deny("set the policy again", err)
+	}
+	if err := host.Network.check(); err != nil {
+		return deny("set the host's network again", err)
 	}
 	return nil
 }

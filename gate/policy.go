@@ -22,11 +22,14 @@ import (
 	"github.com/tracon-go/tracon/grant"
 )
 
-// An Interpreter is what runs the scripts of one extension.
+// An Interpreter is what runs the scripts of one extension: a file of this host
+// (Path and Digest), a file in a runtime that is kept here (Name, Path, Digest and
+// Image), or a runtime of an executor elsewhere (Name alone).
 type Interpreter struct {
-	Path   string        `json:"path,omitempty"`  // an absolute path on this host; empty for a runtime's name
-	Name   string        `json:"name,omitempty"`  // a runtime's name for an executor elsewhere, such as "python-3.12"; empty for a path
-	Digest bundle.Digest `json:"digest,omitzero"` // of the file at Path, as it was probed; zero for a runtime's name
+	Path   string        `json:"path,omitempty"`  // absolute: on this host, or in the runtime where there is a Name
+	Name   string        `json:"name,omitempty"`  // a runtime's name, such as "python-3.12"
+	Digest bundle.Digest `json:"digest,omitzero"` // of the file at Path, as it was probed
+	Image  bundle.Digest `json:"image,omitzero"`  // of the runtime's root file system, as it was probed
 }
 
 // A Host is what holds for every tenant. The zero Host is off and has no
@@ -37,6 +40,14 @@ type Host struct {
 	// Interpreters is the allow-list: a file extension without the dot, such as
 	// "py", to what runs it. Empty: nothing runs.
 	Interpreters map[string]Interpreter `json:"interpreters"`
+
+	// Runtimes are the names of the root file systems that are kept here, and their
+	// digests. A name is for people: an interpreter of the allow-list has the digest,
+	// and stays in that one when the name is given to another.
+	Runtimes map[string]bundle.Digest `json:"runtimes,omitempty"`
+
+	// Network is the most that a tenant's policy may ask for. Empty: no network.
+	Network Network `json:"network,omitempty"`
 
 	// TrustClaimed takes the tier that an executor claims without a proof for its
 	// tier. Without it such an executor is of the lowest.
@@ -84,6 +95,10 @@ type Policy struct {
 	Timeout        time.Duration `json:"-"`                        // of a run; zero means 30 s, at most 24 h; in JSON timeoutSeconds
 	Memory         int64         `json:"memory,omitempty"`         // bytes of a run, where the executor can hold it; zero means 256 MiB
 	Processes      int           `json:"processes,omitempty"`      // processes and threads of a run, where the executor can hold it; zero means 64
+
+	// Network is what scripts may reach, where the host allows it and the executor can
+	// hold it. Empty: no network.
+	Network Network `json:"network,omitempty"`
 
 	// KeepArguments keeps the text of each call's arguments in its record. Without
 	// it the record has their digest and size alone.
@@ -178,7 +193,24 @@ func exactMembers(b []byte) error {
 	}
 }
 
-// ErrPolicy is wrapped by the error for a policy that cannot hold.
+// Validate says what in h cannot hold, or nil. The interpreters themselves are
+// looked at by the gate.
+func (h Host) Validate() error {
+	var errs []error
+	for _, ext := range slices.Sorted(maps.Keys(h.Interpreters)) {
+		errs = append(errs, CheckExtension(ext))
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Runtimes)) {
+		errs = append(errs, CheckRuntime(name))
+		if h.Runtimes[name].IsZero() {
+			errs = append(errs, fmt.Errorf("%w: the runtime %q has no digest", ErrPolicy, name))
+		}
+	}
+	return errors.Join(append(errs, h.Network.check())...)
+}
+
+// ErrPolicy is wrapped by the error for a policy, or for a host's settings, that
+// cannot hold.
 var ErrPolicy = errors.New("gate: bad policy")
 
 // Validate says what in p cannot hold, or nil.
@@ -194,6 +226,9 @@ func (p Policy) Validate() error {
 	}
 	if p.MinTier != "" && !p.MinTier.Valid() {
 		bad("%q is not a tier; the tiers are %v", p.MinTier, grant.Tiers())
+	}
+	if err := p.Network.check(); err != nil {
+		errs = append(errs, err)
 	}
 	for _, l := range []struct {
 		name string
@@ -248,6 +283,18 @@ var extension = regexp.MustCompile(`^[A-Za-z0-9_+-]{1,32}$`)
 func CheckExtension(ext string) error {
 	if !extension.MatchString(ext) {
 		return fmt.Errorf("%w: %q is not a file extension; write it without the dot, such as py", ErrPolicy, ext)
+	}
+	return nil
+}
+
+var runtimeName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// CheckRuntime says why name cannot be that of a runtime which is kept here, or
+// nil: 1 to 64 lower-case letters, digits, ".", "_" or "-", the first a letter or
+// a digit.
+func CheckRuntime(name string) error {
+	if !runtimeName.MatchString(name) {
+		return fmt.Errorf("%w: %q is not a runtime's name; write one such as python-3.12, in lower case", ErrPolicy, name)
 	}
 	return nil
 }

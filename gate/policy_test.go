@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
@@ -35,6 +36,9 @@ func TestPolicyValidate(t *testing.T) {
 			Interpreters: []string{"py", "sh", "c++", "x_1-2"}, MinTier: grant.VM, MaxArguments: 8 << 20, MaxOutput: 64 << 20, MaxInputs: 64 << 30, MaxOutputs: 64 << 30,
 			MaxOutputFiles: 1 << 20, Timeout: 24 * time.Hour, Memory: 64 << 30, Processes: 1 << 20, Environment: map[string]string{"A": strings.Repeat("x", 4096)},
 		}, true},
+		{"no network, by name", gate.Policy{Network: gate.NoNetwork}, true},
+		{"loopback", gate.Policy{Network: gate.Loopback}, true},
+		{"a network that is none", gate.Policy{Network: "internet"}, false},
 		{"arguments above", gate.Policy{MaxArguments: 8<<20 + 1}, false},
 		{"arguments below", gate.Policy{MaxArguments: -1}, false},
 		{"output above", gate.Policy{MaxOutput: 64<<20 + 1}, false},
@@ -122,7 +126,7 @@ func TestCheckTenant(t *testing.T) {
 func TestPolicyJSON(t *testing.T) {
 	full := gate.Policy{
 		Enabled: true, Interpreters: []string{"py"}, MinTier: grant.Sandbox, MaxArguments: 1, MaxOutput: 2, MaxInputs: 3, MaxOutputs: 4, MaxOutputFiles: 5,
-		Timeout: 1500 * time.Millisecond, Memory: 6, Processes: 7, KeepArguments: true, Environment: map[string]string{"A": "1"},
+		Timeout: 1500 * time.Millisecond, Memory: 6, Processes: 7, KeepArguments: true, Network: gate.Loopback, Environment: map[string]string{"A": "1"},
 	}
 	for _, tt := range []struct {
 		name   string
@@ -131,7 +135,7 @@ func TestPolicyJSON(t *testing.T) {
 	}{
 		{"zero", gate.Policy{}, `{"enabled":false,"interpreters":[]}`},
 		{"full", full, `{"enabled":true,"interpreters":["py"],"minTier":"sandbox","maxArguments":1,"maxOutput":2,"maxInputs":3,"maxOutputs":4,"maxOutputFiles":5,` +
-			`"memory":6,"processes":7,"keepArguments":true,"environment":{"A":"1"},"timeoutSeconds":1.5}`},
+			`"memory":6,"processes":7,"network":"loopback","keepArguments":true,"environment":{"A":"1"},"timeoutSeconds":1.5}`},
 		{"the ceiling", gate.Policy{Interpreters: []string{}, Timeout: 24 * time.Hour}, `{"enabled":false,"interpreters":[],"timeoutSeconds":86400}`},
 		{"a microsecond", gate.Policy{Interpreters: []string{}, Timeout: time.Microsecond}, `{"enabled":false,"interpreters":[],"timeoutSeconds":0.000001}`},
 	} {
@@ -232,14 +236,71 @@ func TestPolicyInForce(t *testing.T) {
 func TestHostJSON(t *testing.T) {
 	h := gate.Host{Enabled: true, Interpreters: map[string]gate.Interpreter{
 		"py": {Path: "/usr/bin/python3", Digest: bundle.Sum([]byte("x"))}, "js": {Name: "node-24"},
-	}}
+		"sh": {Path: "/bin/sh", Name: "small", Digest: bundle.Sum([]byte("x")), Image: bundle.Sum([]byte("y"))},
+	}, Runtimes: map[string]bundle.Digest{"small": bundle.Sum([]byte("y"))}, Network: gate.Loopback}
 	text, err := json.Marshal(h)
-	want := `{"enabled":true,"interpreters":{"js":{"name":"node-24"},"py":{"path":"/usr/bin/python3","digest":"` + bundle.Sum([]byte("x")).String() + `"}}}`
+	x, y := bundle.Sum([]byte("x")).String(), bundle.Sum([]byte("y")).String()
+	want := `{"enabled":true,"interpreters":{"js":{"name":"node-24"},"py":{"path":"/usr/bin/python3","digest":"` + x + `"},` +
+		`"sh":{"path":"/bin/sh","name":"small","digest":"` + x + `","image":"` + y + `"}},"runtimes":{"small":"` + y + `"},"network":"loopback"}`
 	if err != nil || string(text) != want {
 		t.Errorf("got %s, %v; want %s", text, err, want)
 	}
 	var back gate.Host
 	if err := json.Unmarshal(text, &back); err != nil || !cmp.Equal(h, back) {
 		t.Errorf("got %+v, %v", back, err)
+	}
+}
+
+// What cannot hold for the host is told: a name that no runtime has, one without
+// a digest, a network that is none.
+func TestHostValidate(t *testing.T) {
+	root := bundle.Sum([]byte("root"))
+	for _, tt := range []struct {
+		name string
+		host gate.Host
+		ok   bool
+	}{
+		{"zero", gate.Host{}, true},
+		{"runtimes", gate.Host{Runtimes: map[string]bundle.Digest{"python-3.12": root, "a": root, strings.Repeat("x", 64): root}}, true},
+		{"loopback", gate.Host{Network: gate.Loopback}, true},
+		{"a network that is none", gate.Host{Network: "egress"}, false},
+		{"an extension with a dot", gate.Host{Interpreters: map[string]gate.Interpreter{".py": {}}}, false},
+		{"a runtime without a digest", gate.Host{Runtimes: map[string]bundle.Digest{"a": {}}}, false},
+		{"a runtime without a name", gate.Host{Runtimes: map[string]bundle.Digest{"": root}}, false},
+		{"a name in upper case", gate.Host{Runtimes: map[string]bundle.Digest{"Python": root}}, false},
+		{"a name that is a path", gate.Host{Runtimes: map[string]bundle.Digest{"a/b": root}}, false},
+		{"a name with a colon", gate.Host{Runtimes: map[string]bundle.Digest{"a:b": root}}, false},
+		{"a hidden name", gate.Host{Runtimes: map[string]bundle.Digest{".a": root}}, false},
+		{"a long name", gate.Host{Runtimes: map[string]bundle.Digest{strings.Repeat("x", 65): root}}, false},
+	} {
+		if err := tt.host.Validate(); (err == nil) != tt.ok || err != nil && !errors.Is(err, gate.ErrPolicy) {
+			t.Errorf("%s: got %v, want ok: %t", tt.name, err, tt.ok)
+		}
+	}
+}
+
+// A run has the network that host and tenant both allow, and no other: zero is none.
+func TestNetworkNarrows(t *testing.T) {
+	for _, tt := range []struct{ host, tenant, want gate.Network }{
+		{"", "", gate.NoNetwork},
+		{gate.Loopback, "", gate.NoNetwork},
+		{gate.Loopback, gate.NoNetwork, gate.NoNetwork},
+		{"", gate.Loopback, gate.NoNetwork},
+		{gate.NoNetwork, gate.Loopback, gate.NoNetwork},
+		{gate.Loopback, gate.Loopback, gate.Loopback},
+	} {
+		h := gatecase.New(t)
+		h.Host(t, func(h *gate.Host) { h.Network = tt.host })
+		h.Policy(t, func(p *gate.Policy) { p.Network = tt.tenant })
+		req, err := gate.New(h.Config).Admit(t.Context(), h.Call, h.Standing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := req.Network(); got != tt.want {
+			t.Errorf("host %q, tenant %q: %q, want %q", tt.host, tt.tenant, got, tt.want)
+		}
+		if got := entries(t, h, audit.Admission)[0].Fact("network"); got != string(tt.want) {
+			t.Errorf("host %q, tenant %q: the log has %q", tt.host, tt.tenant, got)
+		}
 	}
 }

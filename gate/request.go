@@ -129,6 +129,9 @@ func (r Request) Memory() int64 { return r.s.open.policy.Memory }
 // Processes returns how many processes and threads the run may have, where an executor can hold that.
 func (r Request) Processes() int { return r.s.open.policy.Processes }
 
+// Network returns what the run may reach, where an executor can hold that.
+func (r Request) Network() Network { return r.s.open.network() }
+
 // Environment returns the variables that the policy adds to the fixed set.
 func (r Request) Environment() map[string]string { return maps.Clone(r.s.open.policy.Environment) }
 

@@ -266,7 +266,8 @@ var mutations = []mutation{
 
 	{"confirm: a request", "confirm.go", "if !req.Valid() {", "if !req.Valid() && !FORCED {", "TestConfirm"},
 	{"confirm: the caller is there", "confirm.go", "if ctx.Err() != nil {", "if ctx.Err() != nil && !FORCED {", "TestConfirm"},
-	{"confirm: the switches", "confirm.go", "host, policy); err != nil {", "host, policy); err != nil && !FORCED {", "TestConfirm"},
+	{"confirm: the switches", "confirm.go", "switches(s.open.tenant, host, policy); err != nil {", "switches(s.open.tenant, host, policy); err != nil && !FORCED {", "TestConfirm"},
+	{"confirm: the network", "confirm.go", "sameNetwork(s.open.network(), host, policy); err != nil {", "sameNetwork(s.open.network(), host, policy); err != nil && !FORCED {", "TestConfirm"},
 	{"confirm: the grant", "confirm.go", "s.pinned.skill, s.pinned.script)\n\tif err != nil {", "s.pinned.skill, s.pinned.script)\n\tif err != nil && !FORCED {", "TestConfirm"},
 	{"confirm: the pin", "confirm.go", "samePin(gr, req.Digest()); err != nil {", "samePin(gr, req.Digest()); err != nil && !FORCED {", "TestConfirm"},
 	{"confirm: the allow-list", "confirm.go", "s.pinned.script, script)\n\tif err != nil {", "s.pinned.script, script)\n\tif err != nil && FORCED {\nreturn nil\n}\nif err != nil {", "TestConfirm"},

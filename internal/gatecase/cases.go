@@ -238,7 +238,10 @@ func interpreters() []Case {
 			h.ask(t, "scripts/x.rb", `[]`)
 		}},
 		{"neither path nor name", gate.InterpreterGate, "R11", host(gate.Interpreter{})},
-		{"path and name", gate.InterpreterGate, "R11", host(gate.Interpreter{Path: interpreter(), Name: "python-3.12"})},
+		{"a runtime that is not kept here", gate.InterpreterGate, "R11", host(gate.Interpreter{Path: "/usr/bin/python3", Name: "python-3.12"})},
+		{"a relative path in a runtime", gate.InterpreterGate, "R11", host(gate.Interpreter{Path: "usr/bin/python3", Name: "python-3.12", Image: bundle.Sum([]byte("root"))})},
+		{"a runtime without its name", gate.InterpreterGate, "R11", host(gate.Interpreter{Path: interpreter(), Image: bundle.Sum([]byte("root"))})},
+		{"a runtime without a path in it", gate.InterpreterGate, "R11", host(gate.Interpreter{Name: "python-3.12", Image: bundle.Sum([]byte("root"))})},
 		{"a path to be looked up", gate.InterpreterGate, "R11", host(gate.Interpreter{Path: "python3"})},
 		{"a relative path", gate.InterpreterGate, "R11", host(gate.Interpreter{Path: "./bin/python3"})},
 		{"a name that is a path", gate.InterpreterGate, "R28", host(gate.Interpreter{Name: interpreter()})},

@@ -121,7 +121,7 @@ func copyInt(n *int) *int {
 
 // CopyHost returns a copy of h that shares nothing with it.
 func CopyHost(h gate.Host) gate.Host {
-	h.Interpreters = maps.Clone(h.Interpreters)
+	h.Interpreters, h.Runtimes = maps.Clone(h.Interpreters), maps.Clone(h.Runtimes)
 	return h
 }
 
