@@ -78,22 +78,31 @@ func (a *Admin) SetPolicy(ctx context.Context, actor, tenant string, change func
 // SetHost changes the host's settings in the store, as SetPolicy does a
 // tenant's. It has no effect where Config.Hosts is a fixed one.
 func (a *Admin) SetHost(ctx context.Context, actor string, change func(*gate.Host) error) (gate.Host, error) {
+	return a.changeHost(ctx, func(h *gate.Host) (audit.Entry, error) {
+		before := tell(*h)
+		if err := change(h); err != nil {
+			return audit.Entry{}, err
+		}
+		return audit.Entry{Tenant: gate.HostTenant, Actor: actor, Kind: audit.Host, Subject: "host", Facts: audit.Facts("before", before, "after", tell(*h))}, nil
+	})
+}
+
+// changeHost changes the host's settings, with the entry that change returns.
+func (a *Admin) changeHost(ctx context.Context, change func(*gate.Host) (audit.Entry, error)) (gate.Host, error) {
 	return set(func() (gate.Host, error) {
 		h, revision, err := a.c.Store.HostAt(ctx)
 		if err != nil {
 			return h, err
 		}
-		before, old := tell(h), h
-		h.Interpreters = maps.Clone(h.Interpreters)
-		if err := change(&h); err != nil {
+		old := h
+		h.Interpreters, h.Runtimes = maps.Clone(h.Interpreters), maps.Clone(h.Runtimes)
+		e, err := change(&h)
+		if err != nil {
 			return h, err
 		}
-		for ext := range h.Interpreters {
-			if err := gate.CheckExtension(ext); err != nil {
-				return h, err
-			}
+		if err := h.Validate(); err != nil {
+			return h, err
 		}
-		e := audit.Entry{Tenant: gate.HostTenant, Actor: actor, Kind: audit.Host, Subject: "host", Facts: audit.Facts("before", before, "after", tell(h))}
 		return h, a.write(ctx, e, reflect.DeepEqual(old, h), func(ctx context.Context, entry audit.Pending) error {
 			return a.c.Store.SetHost(ctx, h, revision, entry)
 		})
@@ -123,8 +132,13 @@ func (a *Admin) write(ctx context.Context, e audit.Entry, same bool, commit func
 }
 
 // tell writes settings for the log: as JSON, without the values of a policy's
-// environment, which may be secret.
+// environment, which may be secret, and without the runtimes, which have entries
+// of their own.
 func tell(settings any) string {
+	if h, ok := settings.(gate.Host); ok {
+		h.Runtimes = nil
+		settings = h
+	}
 	if p, ok := settings.(gate.Policy); ok && len(p.Environment) > 0 {
 		shown := map[string]string{}
 		for name, value := range p.Environment {

@@ -1,4 +1,4 @@
 // Package admin is what an operator does: switch, policy, grant, revoke, review,
-// compare, import and delete. Each change writes its audit entry in its own transaction: the
+// compare, import and delete, name runtimes. Each change writes its audit entry in its own transaction: the
 // change and the entry stand together, or neither does.
 package admin

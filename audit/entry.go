@@ -23,11 +23,12 @@ const (
 	Host      Kind = "host"      // the host's switch or allow-list was changed
 	Imported  Kind = "import"    // a skill was imported for a tenant
 	Deleted   Kind = "delete"    // a tenant's imported skill was deleted
+	Runtime   Kind = "runtime"   // a runtime's name was given to a root file system, or taken away
 	Key       Kind = "key"       // a key that lets somebody in was made or taken back
 	Keeping   Kind = "log"       // the log's own administration: its key, a loss that was accepted, what was removed by age
 )
 
-var kinds = []Kind{Admission, Refusal, Ending, Granted, Revoked, Policy, Host, Imported, Deleted, Key, Keeping}
+var kinds = []Kind{Admission, Refusal, Ending, Granted, Revoked, Policy, Host, Imported, Deleted, Runtime, Key, Keeping}
 
 // Kinds returns all kinds of entries.
 func Kinds() []Kind { return slices.Clone(kinds) }

@@ -85,7 +85,7 @@ func (a *app) auditListCmd() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&all, "all-tenants", false, "list the entries of all tenants, and the host's own")
 	f.Uint64Var(&from, "from", 0, "begin at the entry of this index")
-	f.StringVar(&kind, "kind", "", "only entries of this kind: admission, refusal, ending, grant, revoke, policy, host")
+	f.StringVar(&kind, "kind", "", "only entries of this kind: admission, refusal, ending, grant, revoke, policy, host, runtime")
 	f.StringVar(&run, "run", "", "only entries of this call")
 	return cmd
 }

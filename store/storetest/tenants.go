@@ -296,6 +296,7 @@ func aliases(k *kit) {
 	spoil := func(h gate.Host, p gate.Policy, r toolcall.Record) {
 		h.Interpreters["py"] = gate.Interpreter{Path: "/evil"}
 		h.Interpreters["sh"] = gate.Interpreter{Path: "/evil"}
+		h.Runtimes["small"] = bundle.Sum([]byte("evil"))
 		p.Interpreters[0] = "evil"
 		p.Environment["UNIT"] = "evil"
 		r.Notes[0], r.ArgumentsSalt[0] = "evil", 'e'
