@@ -47,31 +47,32 @@ func (p *posture) digest() bundle.Digest { return sha256.Sum256([]byte(p.text.St
 
 // inspect holds that the process is walled in as it must be.
 func (x *expectation) inspect(pid int) (*posture, error) {
-	proc, err := os.OpenRoot(fmt.Sprintf("/proc/%d", pid))
+	proc, err := openProc(pid)
 	if err != nil {
 		return nil, err
 	}
-	defer proc.Close()
+	defer proc.close()
 	p := &posture{}
 	p.saw("profile %s", Profile)
 	p.saw("landlock %d", x.landlock)
 	p.saw("filter %x", sha256.Sum256(x.filter))
-	for _, look := range []func(*os.Root, int, *posture) error{x.lookStatus, x.lookMaps, x.lookNamespaces, x.lookMounts, x.lookCgroups, x.lookFiles, x.lookLimits} {
-		if err := look(proc, pid, p); err != nil {
+	for _, look := range []func(*procFolder, *posture) error{x.lookStatus, x.lookMaps, x.lookNamespaces, x.lookMounts, x.lookCgroups, x.lookFiles, x.lookLimits} {
+		if err := look(proc, p); err != nil {
 			return nil, fmt.Errorf("the box is not as it must be: %w", err)
 		}
 	}
 	return p, nil
 }
 
-func (x *expectation) lookStatus(proc *os.Root, _ int, p *posture) error {
-	text, err := proc.ReadFile("status")
+func (x *expectation) lookStatus(proc *procFolder, p *posture) error {
+	text, err := proc.read("status")
 	if err != nil {
 		return err
 	}
-	got := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok {
+	got := make(map[string]string, len(x.status))
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(line, ":")
+		if _, ok := x.status[name]; ok {
 			got[name] = strings.Join(strings.Fields(value), " ")
 		}
 	}
@@ -84,13 +85,13 @@ func (x *expectation) lookStatus(proc *os.Root, _ int, p *posture) error {
 	return nil
 }
 
-func (x *expectation) lookMaps(proc *os.Root, _ int, p *posture) error {
+func (x *expectation) lookMaps(proc *procFolder, p *posture) error {
 	for file, want := range map[string]string{"uid_map": one(x.users), "gid_map": one(x.groups), "setgroups": "deny"} {
-		text, err := proc.ReadFile(file)
+		text, err := proc.read(file)
 		if err != nil {
 			return err
 		}
-		if got := strings.Join(strings.Fields(string(text)), " "); got != want {
+		if got := strings.Join(strings.Fields(text), " "); got != want {
 			return fmt.Errorf("%s is %q, and must be %q", file, got, want)
 		}
 	}
@@ -101,9 +102,9 @@ func (x *expectation) lookMaps(proc *os.Root, _ int, p *posture) error {
 // one is the map of a user namespace with a single identity.
 func one(id int) string { return fmt.Sprintf("%d %d 1", insideID, id) }
 
-func (x *expectation) lookNamespaces(_ *os.Root, pid int, p *posture) error {
+func (x *expectation) lookNamespaces(proc *procFolder, p *posture) error {
 	for _, kind := range namespaceKinds {
-		got, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
+		got, err := proc.link("ns/" + kind)
 		if err != nil {
 			return err
 		}
@@ -124,13 +125,13 @@ var mountOptions = []struct {
 	{"noexec", unix.MOUNT_ATTR_NOEXEC}, {"nosymfollow", unix.MOUNT_ATTR_NOSYMFOLLOW},
 }
 
-func (x *expectation) lookMounts(proc *os.Root, _ int, p *posture) error {
-	text, err := proc.ReadFile("mountinfo")
+func (x *expectation) lookMounts(proc *procFolder, p *posture) error {
+	text, err := proc.read("mountinfo")
 	if err != nil {
 		return err
 	}
 	seen := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
 		if len(f) < 6 {
 			return fmt.Errorf("a mount that cannot be read: %q", line)
@@ -162,13 +163,13 @@ func (x *expectation) lookMounts(proc *os.Root, _ int, p *posture) error {
 	return nil
 }
 
-func (x *expectation) lookCgroups(proc *os.Root, _ int, p *posture) error {
-	text, err := proc.ReadFile("cgroup")
+func (x *expectation) lookCgroups(proc *procFolder, p *posture) error {
+	text, err := proc.read("cgroup")
 	if err != nil {
 		return err
 	}
 	n := 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if strings.HasSuffix(strings.TrimSuffix(line, "\n"), x.cgroup) {
 			n++
 		}
@@ -180,34 +181,30 @@ func (x *expectation) lookCgroups(proc *os.Root, _ int, p *posture) error {
 	return nil
 }
 
-func (x *expectation) lookFiles(_ *os.Root, pid int, p *posture) error {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+func (x *expectation) lookFiles(proc *procFolder, p *posture) error {
+	open, err := proc.list("fd")
 	if err != nil {
 		return err
-	}
-	var open []string
-	for _, e := range entries {
-		open = append(open, e.Name())
 	}
 	slices.Sort(open)
 	if want := []string{"0", "1", "2", "3", "4"}; !slices.Equal(open, want) {
 		return fmt.Errorf("it has the files %v open, and must have %v", open, want)
 	}
 	var got, want unix.Stat_t
-	if err := errors.Join(unix.Stat(fmt.Sprintf("/proc/%d/fd/%d", pid, programFD), &got), unix.Fstat(int(x.program.Fd()), &want)); err != nil {
+	if err := errors.Join(proc.stat(fmt.Sprintf("fd/%d", programFD), &got), unix.Fstat(int(x.program.Fd()), &want)); err != nil {
 		return err
 	}
 	if got.Dev != want.Dev || got.Ino != want.Ino {
 		return errors.New("what it would start is not the interpreter that was opened")
 	}
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	environ, err := proc.read("environ")
 	if err != nil {
 		return err
 	}
 	if len(environ) > 0 {
 		return errors.New("it has an environment before it starts the interpreter")
 	}
-	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+	cwd, err := proc.link("cwd")
 	if err != nil {
 		return err
 	}
@@ -226,8 +223,8 @@ var limitNames = map[int]string{
 	unix.RLIMIT_STACK: "Max stack size", unix.RLIMIT_AS: "Max address space", unix.RLIMIT_DATA: "Max data size",
 }
 
-func (x *expectation) lookLimits(proc *os.Root, _ int, p *posture) error {
-	text, err := proc.ReadFile("limits")
+func (x *expectation) lookLimits(proc *procFolder, p *posture) error {
+	text, err := proc.read("limits")
 	if err != nil {
 		return err
 	}
@@ -236,12 +233,9 @@ func (x *expectation) lookLimits(proc *os.Root, _ int, p *posture) error {
 		if r.limit == unix.RLIM_INFINITY {
 			n = "unlimited"
 		}
-		var got []string
-		for line := range strings.Lines(string(text)) {
-			if rest, ok := strings.CutPrefix(line, name+" "); ok {
-				got = strings.Fields(rest)
-			}
-		}
+		_, rest, _ := strings.Cut(text, "\n"+name+" ")
+		line, _, _ := strings.Cut(rest, "\n")
+		got := strings.Fields(line)
 		if name == "" || len(got) < 2 || got[0] != n || got[1] != n {
 			return fmt.Errorf("its limit %q is %q, and must be %s", name, got, n)
 		}
