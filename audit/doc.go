@@ -23,4 +23,12 @@
 // before a node), and the tree over all leaves of all tenants has one root. The
 // sequence and the previous hash inside the leaf let a tenant check its own
 // history without seeing that of others.
+//
+// # Checkpoints and receipts
+//
+// What adds up by itself may have been computed anew. So a [SigningKey] signs
+// a [Checkpoint], which others keep; [Log.VerifyClaims] compares the log with all
+// of them. A [Proof] ties one entry to a checkpoint: its holder needs neither the
+// log nor anybody's word to prove the entry. Both have the form that C2SP gives
+// them, so that tools of others read them.
 package audit
