@@ -45,6 +45,7 @@ var rooms = map[string]rule{
 	"store/internal/sqlstore": {"admin audit bundle gate grant store store/internal/keep toolcall", "github.com/pressly/goose/v3", false, "a base of stores: the SQL that engines share, with its migrations"},
 	"store/memstore":          {"admin audit bundle gate grant store store/internal/keep toolcall", "", true, "for tests and for embedders who keep nothing"},
 	"store/sqlite":            {"store store/internal/sqlstore", "github.com/pressly/goose/v3 golang.org/x/sys modernc.org/sqlite", false, "the only importer of the engine; it names its dialect to the migrations"},
+	"store/postgres":          {"store store/internal/sqlstore", "github.com/jackc/pgx/v5 github.com/pressly/goose/v3", false, "the only importer of the driver; it names its dialect to the migrations"},
 	"store/storetest":         {"admin audit bundle gate grant store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
 
 	// Skills.
@@ -61,6 +62,7 @@ var rooms = map[string]rule{
 	"internal/id":          {"", "", true, "ids are made in one place"},
 	"internal/instance":    {"audit internal/id internal/ownfile", "", true, "how a host process tells the next one that it died"},
 	"internal/ownfile":     {"", "golang.org/x/sys", true, "small files of the program's own, durable"},
+	"internal/pgserver":    {"", "", true, "a suite: a PostgreSQL of a package's own for its tests"},
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
 	"internal/strictyaml":  {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
 	"internal/threatmodel": {"internal/strictyaml", "", false, "what is promised against whom, and the page that is made of it"},
@@ -76,7 +78,8 @@ var rooms = map[string]rule{
 var libraries = map[string]string{
 	"github.com/aymanbagabas/go-udiff":         "internal/textdiff",
 	"github.com/go-json-experiment/json":       "internal/strictjson",
-	"github.com/pressly/goose/v3":              "store/internal/sqlstore store/sqlite", // the dialect is named where the engine is
+	"github.com/jackc/pgx/v5":                  "store/postgres",
+	"github.com/pressly/goose/v3":              "store/internal/sqlstore store/postgres store/sqlite", // the dialect is named where the engine is
 	"github.com/santhosh-tekuri/jsonschema/v6": "schema",
 	"github.com/spf13/cobra":                   "internal/cli",
 	"go.yaml.in/yaml/v4":                       "internal/strictyaml",
@@ -87,20 +90,20 @@ var libraries = map[string]string{
 var testLibraries = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
 
 // suites are the rooms that are there for tests; a binary links none of them.
-var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "store/storetest"}
+var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/pgserver", "store/storetest"}
 
 // bans are packages of the standard library that only some rooms may import.
 // A name that ends in "/..." covers those below it.
 var bans = map[string]struct{ rooms, why string }{
-	"os/exec":        {"executor/...", "only executors start processes"},
+	"os/exec":        {"executor/... internal/pgserver", "only executors start processes, and what serves tests"},
 	"math/rand":      {"", "what is guessed from outside must come from crypto/rand"},
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
 	"net/http":       {"", "no room of this house has a door to the network yet"},
-	"net":            {"executor/executortest/hostile", "no room of this house has a door to the network yet; the hostile suite listens on loopback to see who comes"},
+	"net":            {"executor/executortest/hostile store/postgres", "no room of this house has a door to the network yet; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
-	"testing":        {"internal/gatecase store/storetest", "a binary does not link testing"},
+	"testing":        {"internal/gatecase internal/pgserver store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},
 	"runtime/debug":  {"internal/cli internal/daemon", "the version comes from the build, and is read once"},
 	"log":            {"examples/...", "log/slog, with what may be logged"},

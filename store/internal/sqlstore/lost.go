@@ -25,8 +25,7 @@ type sent struct {
 	hash  audit.Hash
 }
 
-// errUnsettled: nobody knows what became of a commit. No dialect knows it, so it
-// is fatal.
+// errUnsettled: nobody knows what became of a commit. It is fatal.
 var errUnsettled = errors.New("the connection was lost at the commit, and whether it was made could not be found out")
 
 func (w *writer) context() (context.Context, context.CancelFunc) {

@@ -111,7 +111,7 @@ func (s *Store) transact(batch []*job) error {
 		return nil
 	}
 	err = s.dialect.Explain(err)
-	if f := s.dialect.Fault(err); f == Busy || f == Lost {
+	if f := s.dialect.Fault(err); (f == Busy || f == Lost) && !errors.Is(err, errUnsettled) {
 		return fmt.Errorf("store: writing: %w", err)
 	}
 	// After a failed write or sync the next one may succeed and yet not be on the
