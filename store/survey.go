@@ -49,6 +49,9 @@ type Survey interface {
 	// Records yields the tenant's records of calls in the order of their ids.
 	Records(ctx context.Context, tenant string) iter.Seq2[toolcall.Record, error]
 
+	// Record returns the tenant's record id, or toolcall.ErrNotFound.
+	Record(ctx context.Context, tenant, id string) (toolcall.Record, error)
+
 	// Contents yields the digest of each content, and the error of reading it whole.
 	Contents(ctx context.Context) iter.Seq2[bundle.Digest, error]
 

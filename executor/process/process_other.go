@@ -30,3 +30,6 @@ func (e *Executor) Posture(context.Context) (executor.Posture, error) {
 
 // Close does nothing.
 func (e *Executor) Close() error { return nil }
+
+// Leftovers returns nothing: no process of this system leaves anything.
+func Leftovers(string) ([]string, error) { return nil, nil }

@@ -48,15 +48,17 @@ var rooms = map[string]rule{
 	"store/postgres":          {"store store/internal/sqlstore", "github.com/jackc/pgx/v5 github.com/pressly/goose/v3", false, "the only importer of the driver; it names its dialect to the migrations"},
 	"store/storetest":         {"admin audit bundle gate grant store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
 
+	"fsck": {"admin audit bundle gate grant store toolcall", "", true, "it compares what a store keeps with the log, and changes nothing"},
+
 	// Skills.
 	"skill":  {"bundle gate grant internal/strictyaml schema", "golang.org/x/sys", false, "a folder becomes a bundle and declarations"},
 	"schema": {"bundle internal/strictjson", "github.com/santhosh-tekuri/jsonschema/v6", false, "the only importer of the JSON Schema library"},
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
-	"internal/cli":         {". admin audit bundle executor executor/interpreter gate grant internal/config internal/daemon internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
+	"internal/cli":         {". admin audit bundle executor executor/interpreter fsck gate grant internal/config internal/daemon internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
-	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox gate grant internal/config internal/id internal/instance schema skill store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant internal/config internal/id internal/instance schema skill store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/gatecase":    {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/id":          {"", "", true, "ids are made in one place"},

@@ -14,6 +14,7 @@ import (
 const (
 	exitError    = 1   // a verb failed
 	exitUsage    = 2   // the words of the command line
+	exitFindings = 3   // fsck found something amiss
 	exitClipped  = 123 // the script's own code was above it
 	exitTimedOut = 124
 	exitTracon   = 125 // Tracon could not: busy and a log that cannot be written too

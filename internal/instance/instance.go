@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -214,4 +215,59 @@ func place(b []byte) (e audit.Entry, ok bool, err error) {
 	}
 	e, err = audit.Counted(rest[:size], count)
 	return e, err == nil, err
+}
+
+// Lives reports whether the process that is the instance name still has its lock.
+// It has the lock itself for a moment where nobody does: who starts at that
+// moment leaves that instance to the next start.
+func Lives(folder, name string) (bool, error) {
+	if !id.Valid(name) {
+		return false, nil
+	}
+	i := &Instance{folder: folder, id: name}
+	if _, err := os.Stat(i.path(fileSuffix)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return false, fmt.Errorf("instance: %w", err)
+	}
+	lock, err := ownfile.TryLock(i.path(fileSuffix))
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("instance: %w", err)
+	case lock == nil:
+		return true, nil
+	}
+	return false, lock.Close()
+}
+
+// Left returns the files of the instances that have died and were not buried. It
+// changes nothing.
+func Left(ctx context.Context, folder string) (left []string, err error) {
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	door, err := ownfile.WaitLock(ctx, filepath.Join(folder, folderLock)) // nobody is in the middle of closing
+	if err != nil {
+		return nil, fmt.Errorf("instance: %w", err)
+	}
+	defer door.Close()
+	found, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("instance: %w", err)
+	}
+	for _, f := range found {
+		name, ok := strings.CutSuffix(f.Name(), fileSuffix)
+		if !ok || !id.Valid(name) {
+			continue
+		}
+		lives, err := Lives(folder, name)
+		if err != nil {
+			return left, err
+		}
+		if !lives {
+			left = append(left, filepath.Join(folder, f.Name()))
+		}
+	}
+	return left, nil
 }

@@ -90,6 +90,11 @@ func (v survey) Records(ctx context.Context, name string) iter.Seq2[toolcall.Rec
 	})
 }
 
+// Record implements [store.Survey].
+func (v survey) Record(ctx context.Context, name, id string) (toolcall.Record, error) {
+	return v.was.Call(ctx, name, id)
+}
+
 // Contents implements [store.Survey]. Nobody changes what is in memory.
 func (v survey) Contents(ctx context.Context) iter.Seq2[bundle.Digest, error] {
 	return each(ctx, v, "", func(*tenant) []bundle.Digest {

@@ -124,7 +124,7 @@ func (f file) connect(n int, more ...string) (*sql.DB, error) {
 func (f file) dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{Name: "sqlite", Goose: goose.DialectSQLite3, Fault: fault, Explain: f.explain, Flaws: []string{
 		`PRAGMA integrity_check(100)`,
-		`SELECT 'row ' || rowid || ' of ' || "table" || ' names what is not in ' || parent FROM pragma_foreign_key_check LIMIT 100`,
+		`SELECT 'row ' || COALESCE(rowid, 'without a number') || ' of ' || "table" || ' names what is not in ' || parent FROM pragma_foreign_key_check LIMIT 100`,
 	}}
 }
 

@@ -44,6 +44,9 @@ func (k *kit) surveyed(v store.Survey, tenant string) (s surveyed) {
 			k.broken("the survey of %q has a record of %q", tenant, r.Tenant)
 		}
 		s.Records = append(s.Records, r.ID)
+		same, err := v.Record(k.Context(), tenant, r.ID)
+		k.must(err)
+		k.same("the record by its id", same, r)
 	}
 	for leaf, err := range v.Leaves(k.Context(), tenant, 0) {
 		k.must(err)

@@ -239,6 +239,18 @@ func TestSweepSparesTheLiving(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	must(t, os.MkdirAll(filepath.Join(dir, "instance-"+strings.Repeat("A", 26), "skill"), 0o700),
 		os.WriteFile(filepath.Join(dir, "instance-"+strings.Repeat("B", 26)+".lock"), nil, 0o600), os.Mkdir(filepath.Join(dir, "other"), 0o700))
+	lives, _, err := OpenInstance(filepath.Join(t.TempDir(), "run"), nil)
+	must(t, err)
+	if left, err := Leftovers(filepath.Dir(lives.Dir())); err != nil || left != nil {
+		t.Errorf("of an instance that lives, left behind are %v, error %v", left, err)
+	}
+	must(t, lives.Close())
+	left, err := Leftovers(dir)
+	slices.Sort(left)
+	want := []string{filepath.Join(dir, "instance-"+strings.Repeat("A", 26)), filepath.Join(dir, "instance-"+strings.Repeat("B", 26))}
+	if err != nil || !slices.Equal(left, want) {
+		t.Errorf("left behind are %v, error %v; want %v", left, err, want)
+	}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

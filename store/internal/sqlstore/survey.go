@@ -119,7 +119,7 @@ func (v *survey) Tenants(ctx context.Context) (names []string, err error) {
 		for rows.Next() {
 			var name string
 			if err := rows.Scan(&name); err != nil {
-				return err
+				return damaged("the name of a tenant: %w", err)
 			}
 			names = append(names, name)
 		}
@@ -153,6 +153,11 @@ func (v *survey) Records(ctx context.Context, tenant string) iter.Seq2[toolcall.
 		r, err := scanCall(k, tenant)
 		return r, k.key, err
 	})
+}
+
+// Record implements [store.Survey].
+func (v *survey) Record(ctx context.Context, tenant, id string) (toolcall.Record, error) {
+	return v.view.Call(ctx, tenant, id)
 }
 
 // Contents implements [store.Survey].
@@ -256,7 +261,7 @@ func pages[T, K any](ctx context.Context, v *survey, what string, query statemen
 				for rows.Next() {
 					value, key, err := scan(rows)
 					if err != nil && !errors.Is(err, store.ErrCorrupt) {
-						return err
+						return damaged("%s: %w", what, err) // a column of another type, and no key to go on behind
 					}
 					at, page = key, append(page, row{value, err})
 				}

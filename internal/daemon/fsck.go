@@ -1,0 +1,33 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/fsck"
+	"github.com/tracon-go/tracon/internal/instance"
+)
+
+// Fsck checks that what is kept agrees with the log; see [fsck.Check]. It changes
+// nothing, and closes nothing of dead processes either.
+func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64), tell func(fsck.Finding)) (fsck.Report, error) {
+	instances := filepath.Join(h.Config.Data, InstancesFolder)
+	var failed error
+	report, err := fsck.Check(ctx, fsck.Config{
+		Store: h.Store, Log: h.Log, Progress: progress,
+		Alive: func(admission audit.Entry) bool {
+			lives, err := instance.Lives(instances, admission.Fact("instance"))
+			failed = errors.Join(failed, err)
+			return lives
+		},
+		Leftovers: func(ctx context.Context) ([]string, error) {
+			dead, err1 := instance.Left(ctx, instances)
+			staged, err2 := process.Leftovers(h.Config.Runtime)
+			return append(dead, staged...), errors.Join(err1, err2)
+		},
+	}, tell)
+	return report, errors.Join(err, failed)
+}

@@ -1,0 +1,241 @@
+package daemon_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/fsck"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+// examined returns what fsck finds in h.
+func examined(t *testing.T, h *daemon.House) (fsck.Report, []fsck.Finding) {
+	t.Helper()
+	var found []fsck.Finding
+	report, err := h.Fsck(t.Context(), nil, func(f fsck.Finding) { found = append(found, f) })
+	if err != nil {
+		t.Fatalf("fsck: %v", err)
+	}
+	if report.Findings != uint64(len(found)) {
+		t.Errorf("the report counts %d findings, and %d were told", report.Findings, len(found))
+	}
+	return report, found
+}
+
+// lived returns the database of a house in which something of everything has
+// happened.
+func lived(t *testing.T) string {
+	t.Helper()
+	h, dir := open(t, map[string]string{"s/SKILL.md": front, "s/a.sh": "echo a\n"})
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	grantAll(t, h)
+	runner, err := h.Start(ctx)
+	must(err)
+	for range 2 {
+		_, err := runner.Run(ctx, gate.Call{Tenant: "t", Actor: "model", Skill: "s", Script: "a.sh"})
+		must(err)
+	}
+	// Another content, which replaces the first one, and is revoked.
+	write(t, filepath.Join(dir, "s/a.sh"), "echo b\n")
+	ref := grant.Ref{Tenant: "t", Skill: "s", AllScripts: true}
+	r, err := h.Admin.Review(ctx, ref)
+	must(err)
+	g, err := h.Admin.Grant(ctx, admin.Granting{Actor: "op", Ref: ref, Digest: r.Content.Digest(), MinTier: grant.Process, Replace: true})
+	must(err)
+	_, err = h.Admin.Revoke(ctx, "op", "t", g.ID, "no longer")
+	must(err)
+	for _, text := range []string{"one", "two"} {
+		b, err := bundle.New([]bundle.File{{Path: "SKILL.md", Data: []byte(front + text)}}, nil, bundle.Limits{})
+		must(err)
+		_, err = h.Admin.Import(ctx, admin.Importing{Actor: "op", Tenant: "u", Skill: "imported", Content: b})
+		must(err)
+	}
+	_, err = h.Admin.DeleteSkill(ctx, "op", "u", "imported", "no longer")
+	must(err)
+	_, err = h.Admin.SetPolicy(ctx, "op", "u", func(p *gate.Policy) error {
+		p.Enabled, p.Environment = true, map[string]string{"SECRET": "value"}
+		return nil
+	})
+	must(err)
+	_, err = h.Admin.SetPolicy(ctx, "op", "u", func(p *gate.Policy) error { p.Enabled = false; return nil })
+	must(err)
+	report, found := examined(t, h)
+	want := fsck.Report{Tenants: 3, Grants: 2, Versions: 3, Records: 2, Contents: 4}
+	if report.Entries = 0; report != want || found != nil {
+		t.Fatalf("of a sound house fsck says %+v and finds %v; want %+v and nothing", report, found, want)
+	}
+	db := filepath.Join(t.TempDir(), "copy.db")
+	changed(t, filepath.Join(h.Config.Data, daemon.DatabaseFile), `VACUUM INTO '`+db+`'`)
+	return db
+}
+
+// I2, I3, I5, I6, I7: whatever somebody writes around Tracon is found, with the
+// invariant that it breaks and words for it.
+func TestFsckFinds(t *testing.T) {
+	db := lived(t)
+	const (
+		first  = `(SELECT MIN(n) FROM grants)`
+		second = `(SELECT MAX(n) FROM grants)`
+		swap   = `UPDATE %t SET n = -1 WHERE n = (SELECT MIN(n) FROM %t WHERE n > 0);
+			UPDATE %t SET n = (SELECT MIN(n) FROM %t WHERE n > 0) - 1 WHERE n = (SELECT MAX(n) FROM %t);
+			UPDATE %t SET n = 1000 WHERE n = -1`
+		grants   = `tenant, skill, script, all_scripts, pin, reason, source, granted_by, granted, expires, revoked, revoked_by, min_tier`
+		versions = `tenant, skill, digest, stored, source, reason, imported_by, imported, deleted`
+	)
+	for _, tt := range []struct {
+		name, query string
+		invariant   string
+		says        string
+	}{
+		{"a grant is gone", `DELETE FROM grants WHERE n = ` + first, "I6", "is not kept"},
+		{"a grant was put in", `INSERT INTO grants (id, ` + grants + `) SELECT 'made-up', ` + grants + ` FROM grants WHERE n = ` + first, "I6", "no entry of the log tells of it"},
+		{"a grant pins other content", `UPDATE grants SET pin = (SELECT pin FROM grants WHERE n = ` + second + `) WHERE n = ` + first, "I6", "digest"},
+		{"a grant asks for less", `UPDATE grants SET min_tier = 'vm' WHERE n = ` + first, "I6", "tier"},
+		{"a grant ends later", `UPDATE grants SET expires = granted + 1000000 WHERE n = ` + first, "I6", "end"},
+		{"a grant is of another script", `UPDATE grants SET script = 'b.sh', all_scripts = 0 WHERE n = ` + first, "I6", "reference"},
+		{"a grant of another tenant", `UPDATE grants SET tenant = 'u' WHERE n = ` + first, "I6", "no entry of the log tells of it"},
+		{"I7: a revoked grant is in force again", `UPDATE grants SET revoked = NULL, revoked_by = ''`, "I7", "was revoked, and is not revoked now"},
+		{"a grant is revoked without an entry", `UPDATE grants SET revoked = granted WHERE n = ` + first, "I6", "kept as revoked"},
+		{"the old grant is the newest again", strings.ReplaceAll(swap, "%t", "grants"), "I6", "its place"},
+		{"a version is gone", `DELETE FROM skill_version WHERE deleted = 1`, "I6", "is not kept"},
+		{"a version was put in", `INSERT INTO skill_version (id, ` + versions + `) SELECT 'made-up', ` + versions + ` FROM skill_version LIMIT 1`, "I6", "no entry of the log tells of it"},
+		{"a version of other content", `UPDATE skill_version SET digest = (SELECT pin FROM grants LIMIT 1) WHERE n = 1`, "I6", "digest"},
+		{"the old version is the newest again", strings.ReplaceAll(swap, "%t", "skill_version"), "I6", "its place"},
+		{"a policy was opened", `UPDATE policy SET setting = replace(setting, '"enabled":false', '"enabled":true') WHERE tenant = 'u'`, "I6", "policy is not the one"},
+		{"I7: the old policy holds again", `UPDATE policy SET revision = 1, setting = replace(setting, '"enabled":false', '"enabled":true') WHERE tenant = 'u'`, "I7", "changed 2 times"},
+		{"a policy was put in", `INSERT INTO policy SELECT 'stranger', revision, setting FROM policy WHERE tenant = 't'`, "I7", "changed 0 times"},
+		{"a policy that is none", `UPDATE policy SET setting = '{' WHERE tenant = 'u'`, "I6", "damaged"},
+		{"the host has another interpreter", `UPDATE host_setting SET setting = replace(setting, '"path":"', '"path":"/x')`, "I6", "setting of the host"},
+		{"the host's setting without its entries", `DELETE FROM leaf WHERE tenant = '@host'; DELETE FROM tenant_head WHERE tenant = '@host'`, "I7", "changed 0 times"},
+		{"a record says another ending", `UPDATE call_record SET rest = replace(rest, '"ending":"exited"', '"ending":"signaled"')`, "I6", "signaled"},
+		{"a record was put in", `INSERT INTO call_record SELECT tenant, 'made-up', skill, digest, rest FROM call_record LIMIT 1`, "I6", "a record of call made-up"},
+		{"a record of another admission", `UPDATE call_record SET rest = replace(rest, '"admissionIndex":', '"admissionIndex":10') WHERE id = (SELECT MIN(id) FROM call_record)`, "I6", "a record of call"},
+		{"a record of another tenant", `UPDATE call_record SET tenant = 'u'`, "I6", "a record of call"},
+		{"a record that is none", `UPDATE call_record SET rest = '{'`, "I6", "damaged"},
+		{"an entry is gone", `DELETE FROM leaf WHERE idx = 3`, "I3", "is missing"},
+		{"an entry was changed", `UPDATE leaf SET bytes = CAST(replace(CAST(bytes AS TEXT), 'op', 'po') AS BLOB) WHERE idx = 1`, "I3", "were changed"},
+		{"the end of a history was rolled back", `UPDATE tenant_head SET seq = seq - 1 WHERE tenant = 'u'`, "I2", "ends with number"},
+		{"the end of a history is no hash", `UPDATE tenant_head SET hash = x'00' WHERE tenant = 'u'`, "I2", "damaged"},
+		{"the root was changed", `UPDATE log_head SET edge = randomblob(length(edge))`, "I3", "root"},
+		{"a file was changed", `UPDATE blob SET data = CAST(data || 'x' AS BLOB)`, "content", "was changed"},
+		{"a file is gone", `DELETE FROM content_file`, "content", "was changed"},
+		{"a content is gone", `DELETE FROM content WHERE digest = (SELECT pin FROM grants LIMIT 1)`, "engine", "names what is not in content"},
+		{"an index has not what its table has", `PRAGMA writable_schema = 1;
+			UPDATE sqlite_schema SET sql = replace(sql, '(digest, tenant)', '(tenant, digest)') WHERE name = 'skill_version_by_digest'`, "engine", "skill_version_by_digest"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := copied(t, db, tt.query)
+			_, found := examined(t, h)
+			if !slices.ContainsFunc(found, func(f fsck.Finding) bool {
+				return f.Invariant == tt.invariant && strings.Contains(f.What, tt.says) && f.Remedy != ""
+			}) {
+				text, _ := json.MarshalIndent(found, "", " ")
+				t.Errorf("fsck finds %s; want %s with %q", text, tt.invariant, tt.says)
+			}
+		})
+	}
+	t.Run("nothing was changed", func(t *testing.T) {
+		if _, found := examined(t, copied(t, db, "")); found != nil {
+			t.Errorf("fsck finds %v in a copy", found)
+		}
+	})
+}
+
+// copied opens a house over a copy of db after query was done on it.
+func copied(t *testing.T, db, query string) *daemon.House {
+	t.Helper()
+	dir := t.TempDir()
+	data, err := os.ReadFile(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, daemon.DatabaseFile)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	changed(t, path, query)
+	env := map[string]string{"HOME": dir, "TRACON_RUNTIME": filepath.Join(dir, "run")}
+	c, err := config.Load(config.Source{Flags: map[string]string{"data": dir}, Getenv: func(k string) string { return env[k] }, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := daemon.Open(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// changed does query on the database at path, as somebody else's program would.
+func changed(t *testing.T, path, query string) {
+	t.Helper()
+	raw, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path}).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = raw.Exec(query)
+	if err := errors.Join(err, raw.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// I5, I8: a call without an ending is told when its host is dead, and counted when
+// it lives; what a dead host left is told.
+func TestFsckAfterADeadHost(t *testing.T) {
+	h, _ := open(t, map[string]string{"s/SKILL.md": front, "s/a.sh": "echo a\n"})
+	if _, err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	instances := filepath.Join(h.Config.Data, daemon.InstancesFolder)
+	files, err := filepath.Glob(filepath.Join(instances, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the instances are %v, error %v", files, err)
+	}
+	admit := func(instance string) {
+		if _, err := h.Log.Append(t.Context(), audit.Entry{Tenant: "t", Kind: audit.Admission, Run: "run of " + instance, Facts: audit.Facts("instance", instance)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admit(strings.TrimSuffix(filepath.Base(files[0]), ".json"))
+	if report, found := examined(t, h); report.Running != 1 || found != nil {
+		t.Errorf("beside a living host fsck counts %d calls under way and finds %v; want 1 and nothing", report.Running, found)
+	}
+	const dead = "01900000-0000-7000-8000-000000000001"
+	admit(dead)
+	write(t, filepath.Join(instances, dead+".json"), "{}")
+	write(t, filepath.Join(h.Config.Runtime, "instance-"+strings.Repeat("A", 26), "skill", "a.sh"), "")
+	_, found := examined(t, h)
+	var got []string
+	for _, f := range found {
+		got = append(got, f.Invariant)
+	}
+	if slices.Sort(got); !slices.Equal(got, []string{"I5", "I8", "I8"}) {
+		t.Errorf("beside a dead host fsck finds %v; want its call, its file and its folder", found)
+	}
+}
