@@ -72,7 +72,7 @@ func fault(err error) sqlstore.Fault {
 
 // lost reports whether err, which is not the server's, tells of the connection.
 func lost(err error) bool {
-	for _, one := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.DeadlineExceeded} {
+	for _, one := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.DeadlineExceeded, pgconn.ErrConnClosed} {
 		if errors.Is(err, one) {
 			return true
 		}

@@ -128,6 +128,7 @@ func (s *Store) Calls(ctx context.Context, tenant string, f toolcall.Filter) (fo
 		f.Before = behindAll
 	}
 	err = s.reads(ctx, "the records of calls", func() error {
+		found = nil
 		var rows *sql.Rows
 		var err error
 		if f.Skill == "" {

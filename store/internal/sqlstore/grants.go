@@ -148,6 +148,7 @@ func (s *Store) Grants(ctx context.Context, tenant string, f grant.Filter) (foun
 		return nil, err
 	}
 	err = s.reads(ctx, "the grants", func() error {
+		found = nil
 		rows, err := s.read[grantsOfTenant].QueryContext(ctx, tenant, f.Skill, limit)
 		if err != nil {
 			return err

@@ -83,6 +83,7 @@ func (s *Store) Skills(ctx context.Context, tenant string) ([]admin.Version, err
 
 func (s *Store) versions(ctx context.Context, what string, which statement, args ...any) (found []admin.Version, err error) {
 	err = s.reads(ctx, what, func() error {
+		found = nil
 		rows, err := s.read[which].QueryContext(ctx, args...)
 		if err != nil {
 			return err

@@ -173,6 +173,7 @@ func (s *Store) Leaves(ctx context.Context, tenant string, from uint64) iter.Seq
 // tenants from the index next on.
 func (s *Store) page(ctx context.Context, tenant string, next int64) (page []audit.Leaf, err error) {
 	err = s.reads(ctx, "the log", func() error {
+		page = nil
 		var rows *sql.Rows
 		var err error
 		if tenant == "" {

@@ -129,7 +129,8 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// reads calls f, which reads, and explains its error.
+// reads calls f, which reads, and explains its error. It calls f again where a
+// connection was lost.
 func (s *Store) reads(ctx context.Context, what string, f func() error) error {
 	s.life.RLock()
 	defer s.life.RUnlock()
@@ -140,6 +141,12 @@ func (s *Store) reads(ctx context.Context, what string, f func() error) error {
 		return context.Cause(ctx)
 	}
 	err := f()
+	if err != nil && s.dialect.Fault(err) == Lost && ctx.Err() == nil && s.readers != nil {
+		// It was cut while nobody used it, as perhaps the others were.
+		s.readers.SetMaxIdleConns(0)
+		s.readers.SetMaxIdleConns(s.readers.Stats().MaxOpenConnections)
+		err = f()
+	}
 	if r, ok := errors.AsType[refused](err); ok {
 		return r.error
 	}
