@@ -83,10 +83,9 @@ type Imports interface {
 	// tenant, it fails with grant.ErrConflict.
 	//
 	// The files of content are read by bundle.Read, one at a time and each at most
-	// once; one that is kept already need not be read. Where reading fails, nothing
-	// is kept, and the error is content's. The lock of the store may be held
-	// meanwhile, so content must not wait for anybody: what comes from elsewhere is
-	// put aside first.
+	// once. Where reading fails, nothing is kept, and the error is content's. The
+	// lock of the store may be held meanwhile, so content must not wait for anybody:
+	// what comes from elsewhere is put aside first.
 	AddVersion(ctx context.Context, v Version, content bundle.Content, after string, entry audit.Pending) error
 
 	// Versions returns the versions of the tenant's skill, the newest first, at

@@ -133,6 +133,7 @@ func TestImportRefused(t *testing.T) {
 		is     error
 	}{
 		{"no content", func(t *testing.T, i *admin.Importing) { i.Content = bundle.Bundle{} }, bundle.ErrContent},
+		{"no content at all", func(t *testing.T, i *admin.Importing) { i.Content = nil }, bundle.ErrContent},
 		{"no file", func(t *testing.T, i *admin.Importing) { i.Content = files(t) }, bundle.ErrContent},
 		{"over the host's limits", func(t *testing.T, i *admin.Importing) {
 			i.Content = files(t, "SKILL.md", strings.Repeat("x", 2000))

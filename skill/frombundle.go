@@ -10,8 +10,8 @@ func FromBundle(name string, b bundle.Bundle) (Skill, error) {
 	if _, _, ok := b.Text(markdown); ok {
 		return FromFiles(b.Files(), bundle.Limits{})
 	}
-	s := Skill{Meta: Meta{Name: name}, Bundle: b}
-	s.Scripts, s.Diagnostics = scripts(b)
+	s := Skill{Outline{Meta: Meta{Name: name}}, b}
+	s.Scripts, s.Diagnostics = scripts(b.Declaration(), headsOf(b))
 	if len(s.Scripts) == 1 {
 		s.Description = s.Scripts[0].Declaration.Description
 	}

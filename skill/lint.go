@@ -70,34 +70,35 @@ func LintFolder(folder string, limits bundle.Limits) ([]Diagnostic, error) {
 		return nil, unopened(folder, err)
 	}
 	defer d.close()
-	w := newWalker(folder, limits, true)
-	if err := w.walk(d, "", 1); err != nil {
+	r := &reading{folder: folder, keep: bundle.NewBuilder(limits)}
+	said, err := r.dir(d, limits)
+	if err != nil {
 		return nil, err
 	}
-	return lintFiles(folder, w.files, w.diags, limits)
+	return r.lint(said)
 }
 
 // LintFiles is [LintFolder] for files in memory; see [FromFiles].
 func LintFiles(files []bundle.File, limits bundle.Limits) ([]Diagnostic, error) {
-	return lintFiles("", unignored(files), nil, limits)
+	return readingOf(files, limits).lint(nil)
 }
 
-func lintFiles(folder string, files []bundle.File, said []Diagnostic, limits bundle.Limits) ([]Diagnostic, error) {
-	s, err := build(folder, files, said, limits)
+// lint lints what was read into a keeper in memory.
+func (r *reading) lint(said []Diagnostic) ([]Diagnostic, error) {
+	o, c, err := r.outline(said)
 	broken, ok := errors.AsType[*BrokenError](err)
 	if !ok {
+		s, err := inMemory(o, c, err)
 		if err != nil {
 			return nil, err
 		}
 		return Lint(s), nil
 	}
-	decl, _ := contentOf(files, DeclarationName)
-	b, err := bundle.New(files, decl, limits)
-	if err != nil {
-		return nil, about(folder, err)
+	if c, err = r.keep.Content(r.declaration); err != nil {
+		return nil, about(r.folder, err)
 	}
-	_, more := scripts(b)
-	diags := slices.Concat(broken.Diagnostics, more, signs(b))
+	_, more := scripts(r.declaration, r.heads)
+	diags := slices.Concat(broken.Diagnostics, more, signs(c.(bundle.Bundle)))
 	for _, d := range said {
 		if d.Path != markdown { // of that, the error speaks
 			diags = append(diags, d)

@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -50,11 +51,53 @@ func nameOf(folder string) string {
 }
 
 func readDir(d dir, folder string, limits bundle.Limits) (Skill, error) {
-	w := newWalker(folder, limits, true)
-	if err := w.walk(d, "", 1); err != nil {
+	o, c, err := readDirInto(d, folder, limits, bundle.NewBuilder(limits))
+	return inMemory(o, c, err)
+}
+
+// A Keeper is given the files of a skill one by one, each once. A [bundle.Builder]
+// keeps them in memory.
+type Keeper interface {
+	// Add takes the file at path. The bytes are the reader's again when it returns.
+	// An error ends the reading.
+	Add(path string, data []byte) error
+
+	// Content returns the files that were added, with the declaration. It is the
+	// last call.
+	Content(declaration []byte) (bundle.Content, error)
+}
+
+// ReadInto is [Read] for a skill that need not be in memory: each file goes to keep
+// when it was read, and is forgotten. The content is what keep makes of them. No
+// more than the largest file, SKILL.md and tracon.yaml are in memory.
+//
+// # Errors
+//
+// Those of [Read], and those of keep.
+func ReadInto(folder string, limits bundle.Limits, keep Keeper) (Outline, bundle.Content, error) {
+	d, err := openDir(folder)
+	if err != nil {
+		return Outline{}, nil, unopened(folder, err)
+	}
+	defer d.close()
+	return readDirInto(d, folder, limits, keep)
+}
+
+func readDirInto(d dir, folder string, limits bundle.Limits, keep Keeper) (Outline, bundle.Content, error) {
+	r := &reading{folder: folder, keep: keep}
+	said, err := r.dir(d, limits)
+	if err != nil {
+		return Outline{}, nil, err
+	}
+	return r.outline(said)
+}
+
+// inMemory makes a Skill of what was read into a bundle.Builder.
+func inMemory(o Outline, c bundle.Content, err error) (Skill, error) {
+	if err != nil {
 		return Skill{}, err
 	}
-	return build(folder, w.files, w.diags, limits)
+	return Skill{o, c.(bundle.Bundle)}, nil
 }
 
 // FromFiles makes a Skill of files that are in memory, such as those of an
@@ -63,7 +106,33 @@ func readDir(d dir, folder string, limits bundle.Limits) (Skill, error) {
 // left out, as a folder leaves it out. The Folder is empty, so nothing is said
 // of its name. The files are copied.
 func FromFiles(files []bundle.File, limits bundle.Limits) (Skill, error) {
-	return build("", unignored(files), nil, limits)
+	o, c, err := readingOf(files, limits).outline(nil)
+	return inMemory(o, c, err)
+}
+
+// readingOf is the reading of files that are in memory.
+func readingOf(files []bundle.File, limits bundle.Limits) *reading {
+	r := &reading{keep: &unchecked{limits: limits}}
+	for _, f := range unignored(files) {
+		_ = r.add(f.Path, f.Data) // unchecked takes all
+	}
+	return r
+}
+
+// An unchecked keeps files that stay as they are until Content, which checks them:
+// of a skill that has two faults, what is wrong with SKILL.md is told first.
+type unchecked struct {
+	limits bundle.Limits
+	files  []bundle.File
+}
+
+func (u *unchecked) Add(path string, data []byte) error {
+	u.files = append(u.files, bundle.File{Path: path, Data: data})
+	return nil
+}
+
+func (u *unchecked) Content(declaration []byte) (bundle.Content, error) {
+	return bundle.New(u.files, declaration, u.limits)
 }
 
 func unignored(files []bundle.File) []bundle.File {
@@ -79,38 +148,88 @@ func ignored(p string) bool {
 	return false
 }
 
-// build makes a Skill of all files of its folder, which is empty where none is
-// known, and of what was said while they were gathered.
-func build(folder string, files []bundle.File, said []Diagnostic, limits bundle.Limits) (Skill, error) {
-	s := Skill{Folder: folder, Diagnostics: said}
-	md, ok := contentOf(files, markdown)
-	if !ok {
-		return Skill{}, &BrokenError{folder, []Diagnostic{noMarkdown(files, said)}}
+// A reading hands on the files of a skill, and remembers what is needed to tell of
+// it when all were seen.
+type reading struct {
+	folder string // empty where none is known
+	keep   Keeper
+
+	heads       []head
+	markdown    []byte
+	hasMarkdown bool
+	declaration []byte
+}
+
+// A head is what there is to know of a file to list it.
+type head struct {
+	path      string
+	extension string // see [gate.Extension]
+}
+
+func headOf(path string, data []byte) head {
+	first := ""
+	if bytes.HasPrefix(data, []byte("#!")) {
+		first = string(data[:min(len(data), 512)]) // more than is looked at
+	}
+	return head{path, gate.Extension(path, first)}
+}
+
+// dir reads all that is in d, and returns what is to be said of what was left out.
+func (r *reading) dir(d dir, limits bundle.Limits) ([]Diagnostic, error) {
+	w := newWalker(r.folder, limits)
+	w.add = r.add
+	err := w.walk(d, "", 1)
+	return w.diags, err
+}
+
+// add takes one file. The bytes stay the caller's.
+func (r *reading) add(path string, data []byte) error {
+	switch path {
+	case markdown:
+		r.markdown, r.hasMarkdown = bytes.Clone(data), true
+	case DeclarationName:
+		r.declaration = bytes.Clone(data)
+	}
+	r.heads = append(r.heads, headOf(path, data))
+	if err := r.keep.Add(path, data); err != nil {
+		return about(r.folder, err)
+	}
+	return nil
+}
+
+// outline tells of the skill whose files were all added, and of what was said while
+// they were gathered.
+func (r *reading) outline(said []Diagnostic) (Outline, bundle.Content, error) {
+	// The order of a walk is that of names, which is not that of paths ("a-b" comes
+	// before "a/b").
+	slices.SortFunc(r.heads, func(a, b head) int { return strings.Compare(a.path, b.path) })
+	o := Outline{Folder: r.folder, Diagnostics: said}
+	if !r.hasMarkdown {
+		return Outline{}, nil, &BrokenError{r.folder, []Diagnostic{noMarkdown(r.heads, said)}}
 	}
 	name := ""
-	if folder != "" {
-		name = nameOf(folder)
+	if r.folder != "" {
+		name = nameOf(r.folder)
 	}
-	meta, body, diags := readMarkdown(md, name)
-	s.Meta, s.Instructions = meta, body
-	s.Diagnostics = append(s.Diagnostics, diags...)
+	meta, body, diags := readMarkdown(r.markdown, name)
+	o.Meta, o.Instructions = meta, body
+	o.Diagnostics = append(o.Diagnostics, diags...)
 	if errs := errorsOf(diags); len(errs) > 0 {
-		return Skill{}, &BrokenError{folder, errs}
+		return Outline{}, nil, &BrokenError{r.folder, errs}
 	}
-	decl, _ := contentOf(files, DeclarationName)
-	var err error
-	if s.Bundle, err = bundle.New(files, decl, limits); err != nil {
-		return Skill{}, about(folder, err)
+	c, err := r.keep.Content(r.declaration)
+	if err != nil {
+		return Outline{}, nil, about(r.folder, err)
 	}
-	s.Scripts, diags = scripts(s.Bundle)
-	s.Diagnostics = append(s.Diagnostics, diags...)
-	for _, f := range files {
-		if strings.HasSuffix(f.Path, "/"+markdown) {
-			s.Diagnostics = append(s.Diagnostics, Diagnostic{Note, "skill-inside", f.Path, 0, "it belongs to this skill and is none of its own", ""})
+	o.Scripts, diags = scripts(r.declaration, r.heads)
+	o.Diagnostics = append(o.Diagnostics, diags...)
+	for _, h := range r.heads {
+		if strings.HasSuffix(h.path, "/"+markdown) {
+			o.Diagnostics = append(o.Diagnostics, Diagnostic{Note, "skill-inside", h.path, 0, "it belongs to this skill and is none of its own", ""})
 		}
 	}
-	sortDiagnostics(s.Diagnostics)
-	return s, nil
+	sortDiagnostics(o.Diagnostics)
+	return o, c, nil
 }
 
 // about says which folder an error is about, where one is known.
@@ -121,33 +240,18 @@ func about(folder string, err error) error {
 	return fmt.Errorf("skill %s: %w", visible(folder), err)
 }
 
-func noMarkdown(files []bundle.File, diags []Diagnostic) Diagnostic {
+func noMarkdown(heads []head, diags []Diagnostic) Diagnostic {
 	for _, d := range diags {
 		if d.Path == markdown {
 			return Diagnostic{Error, d.Code, markdown, 0, d.Text, d.Remedy}
 		}
 	}
-	for _, f := range files {
-		if strings.EqualFold(f.Path, markdown) {
-			return Diagnostic{Error, "markdown-missing", f.Path, 0, "the file must be called " + markdown, "rename it"}
+	for _, h := range heads {
+		if strings.EqualFold(h.path, markdown) {
+			return Diagnostic{Error, "markdown-missing", h.path, 0, "the file must be called " + markdown, "rename it"}
 		}
 	}
 	return Diagnostic{Error, "markdown-missing", markdown, 0, "there is no " + markdown, "write one, or name the folder that has it"}
-}
-
-func contentOf(files []bundle.File, path string) ([]byte, bool) {
-	i, ok := slices.BinarySearchFunc(sortedFiles(files), path, func(f bundle.File, p string) int { return strings.Compare(f.Path, p) })
-	if !ok {
-		return nil, false
-	}
-	return files[i].Data, true
-}
-
-// sortedFiles sorts files in place: the order of a walk is that of names, which
-// is not that of paths ("a-b" comes before "a/b").
-func sortedFiles(files []bundle.File) []bundle.File {
-	slices.SortFunc(files, func(a, b bundle.File) int { return strings.Compare(a.Path, b.Path) })
-	return files
 }
 
 func sortDiagnostics(all []Diagnostic) {
@@ -160,28 +264,37 @@ func sortDiagnostics(all []Diagnostic) {
 // may run is the allow-list's business.
 var runnable = []string{"bash", "bat", "cjs", "cmd", "js", "lua", "mjs", "php", "pl", "ps1", "py", "r", "R", "rb", "sh", "tcl", "ts", "zsh"}
 
-// scripts lists what an interpreter may run, with how it takes its arguments.
-func scripts(b bundle.Bundle) ([]Script, []Diagnostic) {
-	decl, diags := readDeclaration(b.Declaration())
+// scripts lists what an interpreter may run, with how it takes its arguments. The
+// heads are in the order of their paths.
+func scripts(declaration []byte, heads []head) ([]Script, []Diagnostic) {
+	decl, diags := readDeclaration(declaration)
 	var all []Script
-	for _, p := range b.Paths() {
-		text, _, _ := b.Text(p)
-		ext := gate.Extension(p, text)
-		d, declared := decl.scripts[p]
+	for _, h := range heads {
+		d, declared := decl.scripts[h.path]
 		if !declared {
 			d = undeclared()
-			if !slices.Contains(runnable, ext) || strings.HasSuffix(p, "/__init__.py") {
+			if !slices.Contains(runnable, h.extension) || strings.HasSuffix(h.path, "/__init__.py") {
 				continue
 			}
 		}
-		all = append(all, Script{p, ext, declared, d})
+		all = append(all, Script{h.path, h.extension, declared, d})
 	}
 	for p, line := range decl.lines {
-		if _, _, ok := b.Text(p); !ok {
+		if _, ok := slices.BinarySearchFunc(heads, p, func(h head, p string) int { return strings.Compare(h.path, p) }); !ok {
 			diags = append(diags, Diagnostic{Error, "script-missing", DeclarationName, line, fmt.Sprintf("the skill has no file %s", short(p)), "write the script's path from the skill's folder"})
 		}
 	}
 	return all, diags
+}
+
+// headsOf returns the heads of the files of b.
+func headsOf(b bundle.Bundle) []head {
+	var heads []head
+	for _, p := range b.Paths() {
+		text, _, _ := b.Text(p)
+		heads = append(heads, head{p, gate.Extension(p, text)})
+	}
+	return heads
 }
 
 // errPart takes off what the system's error says of the path, which we say better.

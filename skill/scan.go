@@ -133,7 +133,7 @@ func (s *scanner) add(d dir, at string, below []string) {
 
 // skill reads the names of a skill's files and its SKILL.md.
 func (s *scanner) skill(d dir, at string, below []string) (*entry, error) {
-	md, err := d.read(markdown, MaxMarkdown+1)
+	md, err := d.read(markdown, MaxMarkdown+1, nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &BrokenError{at, []Diagnostic{noMarkdown(nil, nil)}}
@@ -149,16 +149,17 @@ func (s *scanner) skill(d dir, at string, below []string) (*entry, error) {
 		return nil, &BrokenError{at, errs}
 	}
 	e := &entry{Summary: Summary{Meta: meta, Folder: at, Diagnostics: diags}, source: s.source.folder, below: below}
-	w := newWalker(at, s.limits, false)
+	w := newWalker(at, s.limits)
 	if err := w.walk(d, "", 1); err != nil {
 		// It is listed all the same: it is known, and the gate "content" says why it
 		// cannot run.
 		e.Diagnostics = append(e.Diagnostics, Diagnostic{Error, "skill-unreadable", ".", 0, err.Error(), ""})
 	}
 	e.Diagnostics = append(e.Diagnostics, w.diags...)
-	for _, f := range sortedFiles(w.files) {
-		if slices.Contains(runnable, gate.Extension(f.Path, "")) && !strings.HasSuffix(f.Path, "/__init__.py") {
-			e.Scripts = append(e.Scripts, f.Path)
+	slices.Sort(w.paths)
+	for _, p := range w.paths {
+		if slices.Contains(runnable, gate.Extension(p, "")) && !strings.HasSuffix(p, "/__init__.py") {
+			e.Scripts = append(e.Scripts, p)
 		}
 	}
 	sortDiagnostics(e.Diagnostics)

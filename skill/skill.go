@@ -55,14 +55,19 @@ type Meta struct {
 	Metadata      map[string]string `json:"metadata,omitempty"`     // values that are no text are kept as JSON
 }
 
+// An Outline is what the files of a skill say of it, without their bytes.
+type Outline struct {
+	Meta
+	Folder       string       // as it was named to us
+	Instructions string       // SKILL.md behind the frontmatter
+	Scripts      []Script     // in the bytewise order of their paths
+	Diagnostics  []Diagnostic // the errors first
+}
+
 // A Skill is a skill as its folder was when it was read.
 type Skill struct {
-	Meta
-	Folder       string        // as it was named to us
-	Instructions string        // SKILL.md behind the frontmatter
-	Bundle       bundle.Bundle // every byte that a script of it can see
-	Scripts      []Script      // in the bytewise order of their paths
-	Diagnostics  []Diagnostic  // the errors first
+	Outline
+	Bundle bundle.Bundle // every byte that a script of it can see
 }
 
 // A Script is a file of a skill that an interpreter may run.
@@ -74,7 +79,7 @@ type Script struct {
 }
 
 // Errors returns the diagnostics that are errors.
-func (s Skill) Errors() []Diagnostic { return errorsOf(s.Diagnostics) }
+func (o Outline) Errors() []Diagnostic { return errorsOf(o.Diagnostics) }
 
 func errorsOf(all []Diagnostic) []Diagnostic {
 	var errs []Diagnostic

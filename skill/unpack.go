@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 )
 
 // An inflater is kept from entry to entry: each would allocate 40 KB anew.
@@ -25,9 +26,10 @@ func (f *inflater) reset(r io.Reader) error {
 	return f.out.(flate.Resetter).Reset(f.in, nil)
 }
 
-// unpack returns the content of an entry, whose stated size is within the
-// limits. It stops one byte behind that size, whatever else there is.
-func (z *zipReader) unpack(e *zipEntry) ([]byte, error) {
+// unpack returns the content of an entry, whose stated size is within the limits, in
+// place of what buf holds where that has room. It stops one byte behind that size,
+// whatever else there is.
+func (z *zipReader) unpack(e *zipEntry, buf []byte) ([]byte, error) {
 	var in io.Reader = io.NewSectionReader(z.r, e.data, e.packed)
 	if e.method == zipDeflate {
 		if err := z.flate.reset(in); err != nil {
@@ -35,7 +37,7 @@ func (z *zipReader) unpack(e *zipEntry) ([]byte, error) {
 		}
 		in = z.flate.out
 	}
-	data := make([]byte, e.size)
+	data := slices.Grow(buf[:0], int(e.size))[:e.size]
 	if n, err := io.ReadFull(in, data); err != nil {
 		return nil, z.unpackError(e, int64(n), err)
 	}

@@ -82,8 +82,9 @@ func (d dir) file(name string) (*os.File, int64, error) {
 }
 
 // read returns the content of the regular file name, or errTooLarge when it has
-// more than most bytes. It never reads more than one byte beyond.
-func (d dir) read(name string, most int64) ([]byte, error) {
+// more than most bytes. It never reads more than one byte beyond. The content takes
+// the place of what buf holds, where it has room.
+func (d dir) read(name string, most int64, buf []byte) ([]byte, error) {
 	f, size, err := d.file(name)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func (d dir) read(name string, most int64) ([]byte, error) {
 	if size > most {
 		return nil, errTooLarge
 	}
-	data := make([]byte, 0, size+1)
+	data := slices.Grow(buf[:0], int(size)+1)
 	for {
 		if int64(len(data)) > most {
 			return nil, errTooLarge
@@ -170,17 +171,21 @@ func (d dir) kindOf(e fs.DirEntry) fs.FileMode {
 type walker struct {
 	limits bundle.Limits // without zero fields
 	folder string        // for people
-	read   bool          // the contents too, not the names alone
+
+	// add takes each file; the bytes are the walker's again when it returns. Nil:
+	// the names alone are gathered, and nothing is read.
+	add func(path string, data []byte) error
 
 	left  int // entries that may still be seen
 	total int64
-	files []bundle.File
+	paths []string // in the order of the walk
+	buf   []byte   // of the last file
 	diags []Diagnostic
 }
 
-func newWalker(folder string, limits bundle.Limits, read bool) *walker {
+func newWalker(folder string, limits bundle.Limits) *walker {
 	limits = limits.OrDefaults()
-	return &walker{limits: limits, folder: folder, read: read, left: 8*limits.Files + 1024}
+	return &walker{limits: limits, folder: folder, left: 8*limits.Files + 1024}
 }
 
 func (w *walker) leave(code, at, why, remedy string) {
@@ -250,15 +255,15 @@ func (w *walker) entry(d dir, e fs.DirEntry, p string, depth int) error {
 }
 
 func (w *walker) file(d dir, name, p string) error {
-	if len(w.files) >= w.limits.Files {
+	if len(w.paths) >= w.limits.Files {
 		return w.limit(p, "more than %d files", w.limits.Files)
 	}
-	if !w.read {
-		w.files = append(w.files, bundle.File{Path: p})
+	if w.add == nil {
+		w.paths = append(w.paths, p)
 		return nil
 	}
 	most := min(w.limits.FileBytes, w.limits.TotalBytes-w.total)
-	data, err := d.read(name, most)
+	data, err := d.read(name, most, w.buf)
 	switch {
 	case errors.Is(err, errLink):
 		w.leave("link", p, "it is a link", "put the file itself in its place")
@@ -271,6 +276,6 @@ func (w *walker) file(d dir, name, p string) error {
 		return w.unreadable(p, err)
 	}
 	w.total += int64(len(data))
-	w.files = append(w.files, bundle.File{Path: p, Data: data})
-	return nil
+	w.paths, w.buf = append(w.paths, p), data
+	return w.add(p, data)
 }

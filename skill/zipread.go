@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tracon-go/tracon/bundle"
@@ -64,6 +65,50 @@ const repack = "pack the folder again, with any common program"
 // An *ArchiveError that wraps bundle.ErrPath, bundle.ErrTwins, bundle.ErrLimit or
 // ErrArchive, each of which wraps bundle.ErrContent. An error of r otherwise.
 func ReadZip(r io.ReaderAt, size int64, limits bundle.Limits) ([]bundle.File, []Diagnostic, error) {
+	z, kept, err := openZip(r, size, limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	files := make([]bundle.File, 0, len(kept))
+	for _, e := range kept {
+		data, err := z.unpack(e, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, bundle.File{Path: e.path, Data: data})
+	}
+	slices.SortFunc(files, func(a, b bundle.File) int { return strings.Compare(a.Path, b.Path) })
+	return files, z.diags, nil
+}
+
+// ReadZipInto is [ReadZip] and [FromFiles] for a skill that need not be in memory:
+// each file goes to keep when it was unpacked, and is forgotten. What ReadZip says
+// beside the files stands among the diagnostics.
+//
+// # Errors
+//
+// Those of [ReadZip], of [FromFiles], and of keep.
+func ReadZipInto(r io.ReaderAt, size int64, limits bundle.Limits, keep Keeper) (Outline, bundle.Content, error) {
+	z, kept, err := openZip(r, size, limits)
+	if err != nil {
+		return Outline{}, nil, err
+	}
+	read := &reading{keep: keep}
+	var buf []byte
+	for _, e := range kept {
+		if buf, err = z.unpack(e, buf); err != nil {
+			return Outline{}, nil, err
+		}
+		if err := read.add(e.path, buf); err != nil {
+			return Outline{}, nil, err
+		}
+	}
+	return read.outline(z.diags)
+}
+
+// openZip looks at every entry of the archive, and returns those that are files of
+// the skill.
+func openZip(r io.ReaderAt, size int64, limits bundle.Limits) (*zipReader, []*zipEntry, error) {
 	z := &zipReader{r: r, size: size, limits: limits.OrDefaults()}
 	if err := z.directory(); err != nil {
 		return nil, nil, err
@@ -72,18 +117,7 @@ func ReadZip(r io.ReaderAt, size int64, limits bundle.Limits) ([]bundle.File, []
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := z.layout(); err != nil {
-		return nil, nil, err
-	}
-	files := make([]bundle.File, 0, len(kept))
-	for _, e := range kept {
-		data, err := z.unpack(e)
-		if err != nil {
-			return nil, nil, err
-		}
-		files = append(files, bundle.File{Path: e.path, Data: data})
-	}
-	return sortedFiles(files), z.diags, nil
+	return z, kept, z.layout()
 }
 
 type zipReader struct {
@@ -160,7 +194,7 @@ func plainText(err error) string {
 
 // check holds the names and the sizes that the archive states against the limits.
 func (z *zipReader) check(kept []*zipEntry) error {
-	names := make([]bundle.File, len(kept))
+	names := make([]bundle.Entry, len(kept))
 	total := int64(0)
 	found := ""
 	for i, e := range kept {
@@ -178,7 +212,7 @@ func (z *zipReader) check(kept []*zipEntry) error {
 			found = e.path
 		}
 	}
-	if _, err := bundle.New(names, nil, z.limits); err != nil {
+	if _, err := bundle.NewListing(names, nil, z.limits); err != nil {
 		kind := bundle.ErrContent
 		for _, k := range []error{bundle.ErrPath, bundle.ErrTwins, bundle.ErrLimit} {
 			if errors.Is(err, k) {

@@ -43,7 +43,9 @@ on standard input unless --arguments says otherwise.`,
 		Args: exactly("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				i, diagnostics, err := a.readSource(h, args[0], stored)
+				aside := h.Spool()
+				defer aside.Close()
+				i, diagnostics, err := a.readSource(h, aside, args[0], stored)
 				if err != nil {
 					return err
 				}
@@ -73,23 +75,18 @@ on standard input unless --arguments says otherwise.`,
 	return cmd
 }
 
-// readSource reads what is to be imported: a folder, a zip file, or a script.
-func (a *app) readSource(h *daemon.House, source string, stored storedFlags) (admin.Importing, []skill.Diagnostic, error) {
+// readSource reads what is to be imported: a folder, a zip file, or a script. The
+// files of the former two go to aside, one by one.
+func (a *app) readSource(h *daemon.House, aside skill.Keeper, source string, stored storedFlags) (admin.Importing, []skill.Diagnostic, error) {
 	info, err := os.Stat(source)
 	if err != nil {
 		return admin.Importing{}, nil, err
 	}
 	switch {
 	case info.IsDir():
-		s, err := skill.Read(source, h.Config.Content)
-		return importing(s, nil, err)
+		return importing(skill.ReadInto(source, h.Config.Content, aside))
 	case strings.EqualFold(filepath.Ext(source), ".zip"):
-		files, left, err := readZip(source, h.Config.Content)
-		if err != nil {
-			return admin.Importing{}, nil, err
-		}
-		s, err := skill.FromFiles(files, h.Config.Content)
-		return importing(s, left, err)
+		return importing(readZip(source, h.Config.Content, aside))
 	case stored.name == "":
 		return admin.Importing{}, nil, hint(fmt.Errorf("%s is neither a folder nor a zip file", source), "for a single script name the skill that it becomes: --name NAME")
 	}
@@ -109,36 +106,37 @@ func (a *app) readSource(h *daemon.House, source string, stored storedFlags) (ad
 
 // importing refuses a skill that could not run: it is not kept, so that nothing
 // is granted unseen.
-func importing(s skill.Skill, left []skill.Diagnostic, err error) (admin.Importing, []skill.Diagnostic, error) {
-	if err == nil && len(s.Errors()) > 0 {
-		err = &skill.BrokenError{Folder: s.Folder, Diagnostics: s.Errors()}
+func importing(o skill.Outline, c bundle.Content, err error) (admin.Importing, []skill.Diagnostic, error) {
+	if err == nil && len(o.Errors()) > 0 {
+		err = &skill.BrokenError{Folder: o.Folder, Diagnostics: o.Errors()}
 	}
-	return admin.Importing{Skill: s.Name, Content: s.Bundle}, append(left, s.Diagnostics...), err
+	return admin.Importing{Skill: o.Name, Content: c}, o.Diagnostics, err
 }
 
-func readZip(path string, limits bundle.Limits) ([]bundle.File, []skill.Diagnostic, error) {
+func readZip(path string, limits bundle.Limits, aside skill.Keeper) (skill.Outline, bundle.Content, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return skill.Outline{}, nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, nil, err
+		return skill.Outline{}, nil, err
 	}
-	files, left, err := skill.ReadZip(f, info.Size(), limits)
-	if err != nil {
+	o, c, err := skill.ReadZipInto(f, info.Size(), limits, aside)
+	if _, ok := errors.AsType[*skill.ArchiveError](err); ok {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return files, left, err
+	return o, c, err
 }
 
 // content returns the content that word names, and what to call it: a folder, a
 // zip file, or an imported skill as NAME or NAME@VERSION, where VERSION is the
-// beginning of an id or of a digest's hex digits.
-func (a *app) content(ctx context.Context, h *daemon.House, word string) (bundle.Content, string, error) {
+// beginning of an id or of a digest's hex digits. The files of the former two are
+// put aside, one by one.
+func (a *app) content(ctx context.Context, h *daemon.House, aside skill.Keeper, word string) (bundle.Content, string, error) {
 	if info, err := os.Stat(word); err == nil && (info.IsDir() || strings.EqualFold(filepath.Ext(word), ".zip")) {
-		i, _, err := a.readSource(h, word, storedFlags{})
+		i, _, err := a.readSource(h, aside, word, storedFlags{})
 		return i.Content, word, err
 	}
 	name, which, _ := strings.Cut(word, "@")
@@ -176,7 +174,9 @@ what is imported from it has the same digest.`,
 		Args: exactly("SKILL", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				c, label, err := a.content(ctx, h, args[0])
+				aside := h.Spool()
+				defer aside.Close()
+				c, label, err := a.content(ctx, h, aside, args[0])
 				if err != nil {
 					return err
 				}
@@ -271,11 +271,14 @@ the one before. Exits 0 when they are the same, else 1.`,
 					}
 					args = []string{args[0] + "@" + versions[1].ID, args[0] + "@" + versions[0].ID}
 				}
-				old, _, err := a.content(ctx, h, args[0])
+				asideOld, asideNew := h.Spool(), h.Spool()
+				defer asideOld.Close()
+				defer asideNew.Close()
+				old, _, err := a.content(ctx, h, asideOld, args[0])
 				if err != nil {
 					return err
 				}
-				now, _, err := a.content(ctx, h, args[1])
+				now, _, err := a.content(ctx, h, asideNew, args[1])
 				if err != nil {
 					return err
 				}

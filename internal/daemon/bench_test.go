@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -55,11 +56,12 @@ func BenchmarkImportFolder(b *testing.B) {
 				b.StopTimer()
 				h, folder := bigFolder(b, n)
 				b.StartTimer()
-				s, err := skill.Read(folder, bundle.Limits{})
-				if err != nil {
-					b.Fatal(err)
+				aside := h.Spool()
+				o, c, err := skill.ReadInto(folder, bundle.Limits{}, aside)
+				if err == nil {
+					_, err = h.Admin.Import(b.Context(), admin.Importing{Actor: "op", Tenant: "t", Skill: o.Name, Content: c})
 				}
-				if _, err := h.Admin.Import(b.Context(), admin.Importing{Actor: "op", Tenant: "t", Skill: s.Name, Content: s.Bundle}); err != nil {
+				if err := errors.Join(err, aside.Close()); err != nil {
 					b.Fatal(err)
 				}
 			}

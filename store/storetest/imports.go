@@ -111,7 +111,7 @@ func importDeleted(k *kit) {
 	k.wants(k.addVersion(versionOf(alpha, id(3), "s", one), one, ""), grant.ErrConflict, "a version after none behind a deletion")
 	k.must(k.addVersion(versionOf(alpha, id(3), "s", one), one, id(2)))
 	k.skillIs("case 48: the same bytes again", alpha, "s", id(3), one)
-	k.must(k.addVersion(deletionOf(alpha, id(4), "s"), bundle.Bundle{}, id(3)))
+	k.must(k.addVersion(deletionOf(alpha, id(4), "s"), nil, id(3)))
 	k.must(k.addVersion(versionOf(alpha, id(5), "s", two), two, id(4)))
 	k.skillIs("case 48: other bytes", alpha, "s", id(5), two)
 	k.history("case 48: all of it", alpha, "s", 0, id(5), id(4), id(3), id(2), id(1))
@@ -180,6 +180,9 @@ func importBad(k *kit) {
 		if err := k.addVersion(v, tt.content, ""); err == nil {
 			k.broken("a version with %s was kept", tt.name)
 		}
+	}
+	if err := k.addVersion(good, nil, ""); err == nil {
+		k.broken("a version with a digest and no content at all was kept")
 	}
 	if n := k.size(); n != 0 {
 		k.broken("%d entries were kept", n)

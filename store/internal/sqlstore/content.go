@@ -15,9 +15,9 @@ import (
 // unlimited are the limits of what was within its limits when it was kept.
 var unlimited = bundle.Limits{FileBytes: math.MaxInt64, TotalBytes: math.MaxInt64, Files: math.MaxInt, Depth: math.MaxInt, PathBytes: math.MaxInt}
 
-// addContent keeps content, unless it is kept already: one file after the other,
-// and of those none that is kept. That content cannot be read ends the change
-// alone.
+// addContent keeps content, unless it is kept already: one file after the other, and
+// equal ones once. That content cannot be read ends the change alone. (To ask first
+// which files are kept costs more than to read them: for 2,000 files a third of all.)
 func (w *writer) addContent(ctx context.Context, content bundle.Content) error {
 	l := content.Listing()
 	digest := l.Digest()
@@ -26,18 +26,12 @@ func (w *writer) addContent(ctx context.Context, content bundle.Content) error {
 		return err
 	}
 	for _, e := range l.Entries() {
-		var kept int
-		if err := w.do[hasBlob].QueryRowContext(ctx, e.Digest[:]).Scan(&kept); err != nil {
-			return err
+		data, err := bundle.Read(content, e.Path)
+		if err != nil {
+			return refused{fmt.Errorf("the content to be kept: %w", err)}
 		}
-		if kept == 0 {
-			data, err := bundle.Read(content, e.Path)
-			if err != nil {
-				return refused{fmt.Errorf("the content to be kept: %w", err)}
-			}
-			if _, err := w.do[addBlob].ExecContext(ctx, e.Digest[:], blob(data)); err != nil {
-				return err
-			}
+		if _, err := w.do[addBlob].ExecContext(ctx, e.Digest[:], blob(data)); err != nil {
+			return err
 		}
 		if _, err := w.do[addFile].ExecContext(ctx, digest[:], e.Path, e.Digest[:], e.Size); err != nil {
 			return err

@@ -43,7 +43,6 @@ const (
 
 	names
 	addContent
-	hasBlob
 	addBlob
 	addFile
 	declaration
@@ -118,7 +117,6 @@ var texts = [statements]string{
 	names: `SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE tenant = $1 AND pin = $2
 		UNION ALL SELECT 1 FROM skill_version WHERE tenant = $1 AND digest = $2 LIMIT 1) AS one`,
 	addContent:  `INSERT INTO content (digest, declaration) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
-	hasBlob:     `SELECT COUNT(*) FROM blob WHERE digest = $1`,
 	addBlob:     `INSERT INTO blob (digest, data) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
 	addFile:     `INSERT INTO content_file (content, path, blob, size) VALUES ($1, $2, $3, $4)`,
 	declaration: `SELECT declaration FROM content WHERE digest = $1`,
@@ -147,8 +145,7 @@ var texts = [statements]string{
 var (
 	writing = []statement{
 		savepoint, rollbackTo, release, headForUpdate, setHead, tenantHead, setTenantHead, addLeaf, leafHash, setHost, setPolicy,
-		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, hasBlob, addBlob, addFile,
-		addCall,
+		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall,
 	}
 	reading = []statement{
 		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,

@@ -1,0 +1,167 @@
+package skill
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/tracon-go/tracon/bundle"
+)
+
+// A passing keeper keeps nothing but the listing: it must not miss the bytes, and
+// spoils those that it was shown, which nobody may look at again.
+type passing struct {
+	list   *bundle.Lister
+	paths  []string
+	failAt string
+}
+
+var errNoRoom = errors.New("no room")
+
+func (p *passing) Add(path string, data []byte) error {
+	if path == p.failAt {
+		return errNoRoom
+	}
+	p.paths = append(p.paths, path)
+	_, err := p.list.Add(path, data)
+	clear(data)
+	return err
+}
+
+func (p *passing) Content(declaration []byte) (bundle.Content, error) {
+	if p.failAt == ":content" {
+		return nil, errNoRoom
+	}
+	l, err := p.list.Listing(declaration)
+	if err != nil {
+		return nil, err
+	}
+	return listed{l}, nil
+}
+
+type listed struct{ listing bundle.Listing }
+
+func (l listed) Listing() bundle.Listing         { return l.listing }
+func (l listed) ReadFile(string) ([]byte, error) { return nil, errNoRoom }
+
+func newPassing(failAt string) *passing {
+	return &passing{list: bundle.NewLister(bundle.Limits{}), failAt: failAt}
+}
+
+func zipOf(files []bundle.File) []byte {
+	var entries []rawEntry
+	for i, f := range files {
+		entries = append(entries, rawEntry{name: f.Path, data: string(f.Data), method: uint16(i % 2 * zipDeflate)})
+	}
+	return rawZip("", "", entries...)
+}
+
+// into reads a folder or a zip file into k.
+func into(source string, k Keeper) (Outline, bundle.Content, error) {
+	b, err := os.ReadFile(source)
+	if err != nil { // a folder
+		return ReadInto(source, bundle.Limits{}, k)
+	}
+	return ReadZipInto(bytes.NewReader(b), int64(len(b)), bundle.Limits{}, k)
+}
+
+// sameInto ends the test when reading piece by piece says anything else than reading
+// whole, with s and err.
+func sameInto(t interface{ Fatalf(string, ...any) }, source string, s Skill, err error) {
+	k := newPassing("")
+	o, c, err2 := into(source, k)
+	switch {
+	case (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error():
+		t.Fatalf("piece by piece the error is %v, want %v", err2, err)
+	case err != nil:
+		if c != nil || o.Name != "" {
+			t.Fatalf("with the error came %q and a content", o.Name)
+		}
+		return
+	}
+	if got, want := c.Listing().Digest(), s.Bundle.Digest(); got != want {
+		t.Fatalf("piece by piece the digest is %s, want %s", got, want)
+	}
+	if d := cmp.Diff(s.Outline, o, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("piece by piece it says something else (-whole +pieces):\n%s", d)
+	}
+	if n, _ := s.Bundle.Size(); len(k.paths) != n {
+		t.Fatalf("%d files were handed on, of %d", len(k.paths), n)
+	}
+}
+
+// Reading a folder or an archive piece by piece says what reading it whole says:
+// digest, scripts, diagnostics and refusals.
+func TestReadIntoIsRead(t *testing.T) {
+	const good = "---\nname: s\ndescription: d\n---\nUse it.\n"
+	piece := rapid.SampledFrom([][2]string{
+		{"SKILL.md", good}, {"SKILL.md", good}, {"SKILL.md", "---\nname: [\n"}, {"skill.md", good}, {"sub/SKILL.md", good},
+		{"tracon.yaml", "scripts:\n  scripts/a.py:\n    arguments: stdin\n"}, {"tracon.yaml", "scripts: [\n"}, {"tracon.yaml", "scripts:\n  gone.py: {}\n"},
+		{"scripts/a.py", "print(1)\n"}, {"scripts/tool", "#!/usr/bin/env python3\n"}, {"scripts/other", "no script"},
+		{"a-b", "1"}, {"a/b", "1"}, {"A/b", "2"}, {"empty", ""}, {".git/config", "x"}, {"notes.md", "# n"},
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "skill")
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		defer os.RemoveAll(dir)
+		folder := filepath.Join(dir, "s")
+		files := map[string]string{}
+		var list []bundle.File
+		for _, p := range rapid.SliceOfN(piece, 0, 12).Draw(t, "pieces") {
+			at := filepath.Join(folder, filepath.FromSlash(p[0]))
+			if _, ok := files[p[0]]; ok || os.MkdirAll(filepath.Dir(at), 0o755) != nil || os.WriteFile(at, []byte(p[1]), 0o644) != nil {
+				continue // it is there, or the file system takes it for another
+			}
+			files[p[0]] = p[1]
+			list = append(list, bundle.File{Path: p[0], Data: []byte(p[1])})
+		}
+		if os.MkdirAll(folder, 0o755) != nil {
+			t.Fatalf("no folder")
+		}
+		s, err := Read(folder, bundle.Limits{})
+		sameInto(t, folder, s, err)
+
+		archive, b := filepath.Join(dir, "s.zip"), zipOf(list)
+		if err := os.WriteFile(archive, b, 0o644); err != nil {
+			t.Fatalf("%v", err)
+		}
+		unpacked, left, err := ReadZip(bytes.NewReader(b), int64(len(b)), bundle.Limits{})
+		if err == nil {
+			s, err = FromFiles(unpacked, bundle.Limits{})
+		}
+		s.Diagnostics = append(left, s.Diagnostics...)
+		sortDiagnostics(s.Diagnostics)
+		sameInto(t, archive, s, err)
+	})
+}
+
+// What the keeper says ends the reading, and is no fault of the skill.
+func TestReadIntoKeeperFails(t *testing.T) {
+	dir := t.TempDir()
+	folder, archive := filepath.Join(dir, "s"), filepath.Join(dir, "s.zip")
+	list := []bundle.File{{Path: "SKILL.md", Data: []byte("---\nname: s\ndescription: d\n---\nUse it.\n")}, {Path: "b", Data: []byte("1")}, {Path: "c", Data: []byte("2")}}
+	b, err := bundle.New(list, nil, bundle.Limits{})
+	must(t, err)
+	must(t, WriteFolder(folder, b))
+	must(t, os.WriteFile(archive, zipOf(list), 0o644))
+	for _, source := range []string{folder, archive} {
+		for _, failAt := range []string{"SKILL.md", "b", "c", ":content"} {
+			k := newPassing(failAt)
+			o, c, err := into(source, k)
+			if !errors.Is(err, errNoRoom) || errors.Is(err, bundle.ErrContent) || c != nil || o.Name != "" {
+				t.Errorf("%s, failing at %s: %q, %v, err = %v", filepath.Base(source), failAt, o.Name, c, err)
+			}
+			if n := len(k.paths); failAt == "b" && n > 1 {
+				t.Errorf("%s: reading went on after the error: %v", filepath.Base(source), k.paths)
+			}
+		}
+	}
+}
