@@ -9,11 +9,40 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tracon-go/tracon/internal/pgserver"
 )
+
+func TestMain(m *testing.M) { os.Exit(pgserver.Main(m)) }
 
 // TestScripts runs every file of testdata/script through the real binary, with
 // an empty home, real interpreters and the example skills.
 func TestScripts(t *testing.T) {
+	scripts(t, testscript.Params{Dir: "testdata/script"}, func(*testscript.Env) error { return nil })
+}
+
+// TestScriptsOnPostgres: B9, every verb says the same where the store is
+// PostgreSQL, each script on a database of its own.
+func TestScriptsOnPostgres(t *testing.T) {
+	server := pgserver.Shared(t)
+	var files []string
+	for _, name := range onPostgres {
+		files = append(files, "testdata/script/"+name+".txtar")
+	}
+	files = append(files, "testdata/postgres.txtar")
+	scripts(t, testscript.Params{Files: files}, func(env *testscript.Env) error {
+		address, err := server.Schema()
+		env.Setenv("TRACON_STORE", "postgres")
+		env.Setenv("TRACON_DATABASE_URL", address)
+		return err
+	})
+}
+
+// onPostgres are the scripts that between them call each verb that reads or
+// changes the store, and the README's first command.
+var onPostgres = []string{"first", "grant", "skill", "explain"}
+
+func scripts(t *testing.T, p testscript.Params, more func(*testscript.Env) error) {
 	bin := t.TempDir()
 	name := "tracon"
 	if runtime.GOOS == "windows" {
@@ -26,28 +55,28 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		Setup: func(env *testscript.Env) error {
-			home := filepath.Join(env.WorkDir, "home")
-			env.Setenv("HOME", home)
-			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-			env.Setenv("EXAMPLES", examples)
-			env.Setenv("BIN", bin)
-			env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
-			if err := os.Mkdir(filepath.Join(env.WorkDir, "run"), 0o700); err != nil {
-				return err
-			}
-			return os.CopyFS(filepath.Join(env.WorkDir, "skills"), os.DirFS(filepath.Join(examples, "skills")))
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"grab":   grab,
-			"append": appendTo,
-			"nofile": noFile,
-		},
-	})
+	p.RequireExplicitExec, p.RequireUniqueNames = true, true
+	p.Setup = func(env *testscript.Env) error {
+		home := filepath.Join(env.WorkDir, "home")
+		env.Setenv("HOME", home)
+		env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		env.Setenv("EXAMPLES", examples)
+		env.Setenv("BIN", bin)
+		env.Setenv("XDG_RUNTIME_DIR", filepath.Join(env.WorkDir, "run"))
+		if err := os.Mkdir(filepath.Join(env.WorkDir, "run"), 0o700); err != nil {
+			return err
+		}
+		if err := more(env); err != nil {
+			return err
+		}
+		return os.CopyFS(filepath.Join(env.WorkDir, "skills"), os.DirFS(filepath.Join(examples, "skills")))
+	}
+	p.Cmds = map[string]func(*testscript.TestScript, bool, []string){
+		"grab":   grab,
+		"append": appendTo,
+		"nofile": noFile,
+	}
+	testscript.Run(t, p)
 }
 
 // grab NAME REGEXP sets the variable NAME to the first group of REGEXP, or all

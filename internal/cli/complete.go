@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -69,7 +70,7 @@ func (a *app) quietHouse(cmd *cobra.Command) *daemon.House {
 	if err != nil || gate.CheckTenant(a.tenant) != nil {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(c.Data, daemon.DatabaseFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(c.Data, daemon.DatabaseFile)); err != nil && c.Store == config.Sqlite {
 		return nil
 	}
 	h, err := daemon.Open(cmd.Context(), c, slog.New(slog.DiscardHandler))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -97,7 +96,7 @@ func mark(ok bool, yes, no string) string {
 }
 
 func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
-	findings := []finding{{"data", true, filepath.Join(h.Config.Data, daemon.DatabaseFile), ""}}
+	findings := []finding{{"data", true, h.Where, ""}}
 	if h.Config.File != "" {
 		findings = append(findings, finding{"configuration", true, h.Config.File, ""})
 	}

@@ -40,7 +40,7 @@ func Load(src Source) (*Config, error) {
 	if src.Getenv == nil {
 		src.Getenv = func(string) string { return "" }
 	}
-	c := &Config{Executor: defaultExecutor(), Content: bundle.Limits{}.OrDefaults(), origins: map[string]string{}}
+	c := &Config{Store: Sqlite, Executor: defaultExecutor(), Content: bundle.Limits{}.OrDefaults(), origins: map[string]string{}}
 	c.Data = defaultData(src.Getenv)
 	if err := c.readFile(src); err != nil {
 		return nil, err
@@ -59,6 +59,12 @@ func Load(src Source) (*Config, error) {
 	}
 	if c.Data == "" {
 		return nil, errors.New("there is no folder for data: neither HOME nor XDG_DATA_HOME is set; name one with --data")
+	}
+	switch {
+	case c.Store == Postgres && c.DatabaseURL == "":
+		return nil, errors.New("store is postgres, and there is no address of the database; set database_url, best with the variable TRACON_DATABASE_URL")
+	case c.Store != Postgres && c.DatabaseURL != "":
+		return nil, fmt.Errorf("database_url is set (%s), and store is %s; set store to postgres, or take the address away", c.origins["database_url"], c.Store)
 	}
 	return c, nil
 }

@@ -17,6 +17,8 @@ import (
 // A Config is what an installation is told. Read one with [Load].
 type Config struct {
 	Data         string            // folder of the database; absolute
+	Store        string            // Sqlite or Postgres
+	DatabaseURL  string            // of Postgres; a secret
 	Enabled      bool              // the host's switch
 	Production   bool              // conveniences that grant and open are off
 	Interpreters map[string]string // extension to absolute path
@@ -46,6 +48,12 @@ type Setting struct {
 	set  func(c *Config, text string, from folder) error
 	text func(c *Config) string
 }
+
+// The stores. The database of Sqlite is a file in the folder of data.
+const (
+	Sqlite   = "sqlite"
+	Postgres = "postgres"
+)
 
 // Executors are the names of the executors, the default of Linux first.
 var Executors = []string{"sandbox", "process"}
@@ -87,6 +95,23 @@ var Settings = []Setting{
 	{Key: "data", Doc: "folder that holds the database; made with mode 0700 on first use",
 		set:  func(c *Config, s string, f folder) error { c.Data = f.abs(s); return notBlank(s) },
 		text: func(c *Config) string { return c.Data }},
+	{Key: "store", Doc: "where everything is kept: " + Sqlite + ", a file in the folder of data, or " + Postgres + ", for several hosts",
+		set: func(c *Config, s string, _ folder) error {
+			if s != Sqlite && s != Postgres {
+				return fmt.Errorf("%q is not a store; there is: %s, %s", s, Sqlite, Postgres)
+			}
+			c.Store = s
+			return nil
+		},
+		text: func(c *Config) string { return c.Store }},
+	{Key: "database_url", Doc: "address of the database of store " + Postgres + ", such as postgres://USER:PASSWORD@HOST/DATABASE?sslmode=verify-full; never shown",
+		set: func(c *Config, s string, _ folder) error { c.DatabaseURL = s; return nil },
+		text: func(c *Config) string {
+			if c.DatabaseURL == "" {
+				return ""
+			}
+			return "(secret)"
+		}},
 	boolean("enabled", "the host's switch: off, and nothing runs", func(c *Config) *bool { return &c.Enabled }),
 	boolean("production", "switches off what is convenient on a laptop, such as run --grant", func(c *Config) *bool { return &c.Production }),
 	{Key: "interpreters", dict: true, Doc: "allow-list: file extension to an interpreter's absolute path; empty, and nothing runs",

@@ -24,7 +24,7 @@ import (
 	"github.com/tracon-go/tracon/internal/instance"
 	"github.com/tracon-go/tracon/schema"
 	"github.com/tracon-go/tracon/skill"
-	"github.com/tracon-go/tracon/store/sqlite"
+	"github.com/tracon-go/tracon/store"
 )
 
 // DatabaseFile is the name of the database in the data folder.
@@ -34,7 +34,8 @@ const DatabaseFile = "tracon.db"
 // use; what it holds is.
 type House struct {
 	Config *config.Config
-	Store  *sqlite.Store
+	Store  store.Store
+	Where  string // the store is, for people: a file or a database
 	Log    *audit.Log
 	Hosts  gate.Hosts
 	Gate   *gate.Gate
@@ -61,11 +62,11 @@ func Open(ctx context.Context, c *config.Config, logger *slog.Logger) (*House, e
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("the data folder: %w; make it, or name another with --data", err)
 	}
-	st, err := sqlite.Open(ctx, filepath.Join(c.Data, DatabaseFile), sqlite.Options{})
+	st, where, err := openStore(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	h := &House{Config: c, Store: st, Log: audit.NewLog(st), Hosts: hosts(c, st), logger: logger, id: id.New()}
+	h := &House{Config: c, Store: st, Where: where, Log: audit.NewLog(st), Hosts: hosts(c, st), logger: logger, id: id.New()}
 	h.Skills = skill.NewLibrary(c.Content)
 	h.named = &named{Library: h.Skills}
 	h.Contents = contents(h.named, st, h.Skills)

@@ -106,17 +106,18 @@ func Shared(t testing.TB) *Server {
 // for whoever names no other.
 func New(t testing.TB) string {
 	t.Helper()
-	return Shared(t).Schema(t)
+	address, err := Shared(t).Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 // Schema makes a schema and returns its address.
-func (s *Server) Schema(t testing.TB) string {
-	t.Helper()
+func (s *Server) Schema() (string, error) {
 	name := fmt.Sprint("s", s.count.Add(1))
-	if _, err := s.SQL("CREATE SCHEMA " + name); err != nil {
-		t.Fatal(err)
-	}
-	return s.Address("search_path", name)
+	_, err := s.SQL("CREATE SCHEMA " + name)
+	return s.Address("search_path", name), err
 }
 
 // Address returns the address of the server, with parameters in turn.

@@ -262,7 +262,7 @@ func TestIdleConnectionCut(t *testing.T) {
 // it runs again, with the store that was open all the time.
 func TestServerCrash(t *testing.T) {
 	server := pgserver.Shared(t)
-	s := open(t, server.Schema(t))
+	s := open(t, pgserver.New(t))
 	defer s.Close()
 	log := audit.NewLog(s)
 	var mu sync.Mutex
