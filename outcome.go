@@ -30,6 +30,7 @@ type Outcome struct {
 	GrantID   string          // of the grant that opened the gates
 	Standing  gate.Standing   // of the executor
 	Receipt   audit.Receipt   // of the admission
+	Proof     audit.Proof     // of the admission, for others: see Config.Receipts
 
 	PostureDigest bundle.Digest // of what the executor saw of the walls around this run; zero where it looks at none
 }

@@ -44,6 +44,10 @@ type Config struct {
 	// ending. Nil keeps none: the log has the endings alone.
 	Calls toolcall.Store
 
+	// Receipts makes the receipt of each admitted call, for its Outcome. Nil makes
+	// none.
+	Receipts Receipts
+
 	// Slots is how many scripts run at once. Zero means twice the processors.
 	Slots int
 
@@ -78,6 +82,7 @@ type Runner struct {
 	ours     bool   // the executor is one of this module's
 	name     string // of the executor, where it does not say
 	calls    toolcall.Store
+	receipts Receipts
 	slots    *slots
 	slotWait time.Duration
 	grace    time.Duration
@@ -125,7 +130,7 @@ func New(c Config) (*Runner, error) {
 	total := cmp.Or(c.Slots, DefaultSlotsPerCPU*runtime.NumCPU())
 	queue := cmp.Or(c.Queue, DefaultQueue)
 	r := &Runner{
-		gate: c.Gate, exec: c.Executor, calls: c.Calls, close: closeDefault,
+		gate: c.Gate, exec: c.Executor, calls: c.Calls, receipts: c.Receipts, close: closeDefault,
 		slots: &slots{
 			total: total, perTenant: min(cmp.Or(c.SlotsPerTenant, max(total/2, 1)), total),
 			queue: queue, queuePerTenant: min(cmp.Or(c.QueuePerTenant, max(queue/2, 1)), queue),
@@ -240,16 +245,21 @@ func (r *Runner) Run(ctx context.Context, call gate.Call) (Outcome, error) {
 		observed(Observation{Err: err})
 		return Outcome{}, err
 	}
+	r.out.Add(1) // until the receipt is there
+	defer r.out.Done()
 	job.done = func(o Observation) {
 		unhook()
 		stop(nil)
 		observed(o)
 		r.out.Done()
 	}
-	if err != nil { // admitted, and did not reach the executor
-		return job.finish(Outcome{}, err)
+	var out Outcome
+	if err == nil {
+		out, err = job.execute(ctx)
+	} else { // admitted, and did not reach the executor
+		out, err = job.finish(Outcome{}, err)
 	}
-	return job.execute(ctx)
+	return r.prove(ctx, job, out), err
 }
 
 func (r *Runner) begin() bool {

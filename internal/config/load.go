@@ -41,7 +41,7 @@ func Load(src Source) (*Config, error) {
 		src.Getenv = func(string) string { return "" }
 	}
 	c := &Config{Store: Sqlite, Executor: defaultExecutor(), Content: bundle.Limits{}.OrDefaults(), origins: map[string]string{}}
-	c.Data = defaultData(src.Getenv)
+	c.Data, c.State = defaultData(src.Getenv), defaultState(src.Getenv)
 	if err := c.readFile(src); err != nil {
 		return nil, err
 	}
@@ -207,6 +207,20 @@ func defaultData(getenv func(string) string) string {
 		return under(getenv("XDG_DATA_HOME"), "tracon")
 	default:
 		return under(home, ".local", "share", "tracon")
+	}
+}
+
+// defaultState is "" where the environment has no place for it.
+func defaultState(getenv func(string) string) string {
+	switch home := getenv("HOME"); {
+	case runtime.GOOS == "windows":
+		return under(getenv("LOCALAPPDATA"), "tracon-state")
+	case runtime.GOOS == "darwin":
+		return under(home, "Library", "Application Support", "tracon-state")
+	case getenv("XDG_STATE_HOME") != "":
+		return under(getenv("XDG_STATE_HOME"), "tracon")
+	default:
+		return under(home, ".local", "state", "tracon")
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 // A Config is what an installation is told. Read one with [Load].
 type Config struct {
 	Data         string            // folder of the database; absolute
+	State        string            // folder of the log's high-water mark; absolute
+	Checkpoints  string            // second folder of the log's checkpoints; empty: none; absolute
 	Store        string            // Sqlite or Postgres
 	DatabaseURL  string            // of Postgres; a secret
 	Enabled      bool              // the host's switch
@@ -30,6 +32,7 @@ type Config struct {
 
 	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults
 	SlotWait, Grace                              time.Duration
+	CheckpointInterval                           time.Duration
 	Content                                      bundle.Limits
 
 	// File is the configuration file that was read, empty where there is none.
@@ -112,6 +115,13 @@ var Settings = []Setting{
 			}
 			return "(secret)"
 		}},
+	{Key: "state", Doc: "folder of the log's high-water mark, which tells of a database that was rolled back; best on another disk than data",
+		set:  func(c *Config, s string, f folder) error { c.State = f.abs(s); return notBlank(s) },
+		text: func(c *Config) string { return c.State }},
+	{Key: "checkpoints", Doc: "second folder for the log's signed checkpoints, best where this user can only add; it must be there; empty: none",
+		set:  func(c *Config, s string, f folder) error { c.Checkpoints = f.abs(s); return nil },
+		text: func(c *Config) string { return c.Checkpoints }},
+	duration("checkpoint_interval", "how often the log is signed while this program runs; 0s: 1m0s", func(c *Config) *time.Duration { return &c.CheckpointInterval }),
 	boolean("enabled", "the host's switch: off, and nothing runs", func(c *Config) *bool { return &c.Enabled }),
 	boolean("production", "switches off what is convenient on a laptop, such as run --grant", func(c *Config) *bool { return &c.Production }),
 	{Key: "interpreters", dict: true, Doc: "allow-list: file extension to an interpreter's absolute path; empty, and nothing runs",

@@ -22,6 +22,7 @@ import (
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/instance"
+	"github.com/tracon-go/tracon/internal/notary"
 	"github.com/tracon-go/tracon/schema"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/store"
@@ -40,6 +41,7 @@ type House struct {
 	Hosts  gate.Hosts
 	Gate   *gate.Gate
 	Admin  *admin.Admin
+	Notary *notary.Notary
 	Skills *skill.Library // those in folders
 
 	// Contents is where the bytes of a name come from: a folder that was named by
@@ -54,6 +56,7 @@ type House struct {
 	runner   *tracon.Runner     // nil until Start
 	id       string             // of this process, in its admissions
 	instance *instance.Instance // nil until Start
+	signing  func()             // ends the signing by the clock; nil until Start
 }
 
 // Open opens the installation that c tells of. The data folder is made if need
@@ -74,6 +77,9 @@ func Open(ctx context.Context, c *config.Config, logger *slog.Logger) (*House, e
 		Hosts: h.Hosts, Policies: st, Contents: h.Contents, Declarer: &skill.Declarations{},
 		Schemas: schema.New(schema.Options{}), Grants: st, Log: h.Log, Instance: h.id,
 	})
+	if h.Notary, err = h.notary(); err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
 	h.Admin = admin.New(admin.Config{Store: st, Log: h.Log, Hosts: h.Hosts, Contents: h.Contents})
 	return h, nil
 }
@@ -84,6 +90,10 @@ func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {
 	if h.runner != nil {
 		return h.runner, nil
 	}
+	// A log that is not the one that was signed runs nothing.
+	if err := h.Notary.Check(ctx); err != nil {
+		return nil, err
+	}
 	if err := h.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -93,10 +103,13 @@ func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {
 	}
 	c := h.Config
 	h.runner, err = tracon.New(tracon.Config{
-		Gate: h.Gate, Executor: e, Calls: h.Store, Logger: h.logger,
+		Gate: h.Gate, Executor: e, Calls: h.Store, Receipts: h.Notary, Logger: h.logger,
 		Slots: c.Slots, SlotsPerTenant: c.SlotsPerTenant, Queue: c.Queue, QueuePerTenant: c.QueuePerTenant,
 		SlotWait: c.SlotWait, Grace: c.Grace,
 	})
+	if err == nil {
+		h.signing = h.signByTheClock()
+	}
 	return h.runner, err
 }
 
@@ -161,13 +174,16 @@ func (h *House) Stop(ctx context.Context) error {
 	return h.runner.Close(ctx)
 }
 
-// Close stops what was started and closes the store.
+// Close stops what was started, signs the log where this process has written to
+// it, and closes the store.
 func (h *House) Close(ctx context.Context) error {
 	err := h.Stop(ctx)
 	if h.exec != nil {
 		err = errors.Join(err, h.exec.Close())
 	}
-	return errors.Join(err, h.leave(ctx, err != nil), h.Store.Close())
+	err = errors.Join(err, h.leave(ctx, err != nil))
+	h.signLast(ctx)
+	return errors.Join(err, h.Store.Close())
 }
 
 // IsFolder reports whether the word that names a skill is a folder: it has a

@@ -1,0 +1,211 @@
+package notary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/internal/id"
+	"github.com/tracon-go/tracon/internal/ownfile"
+)
+
+const (
+	originPrefix = "tracon/"
+	maxKeyFile   = 64 << 10
+)
+
+// keys are those of the log: the one that signs, and all public ones, the
+// first first.
+type keys struct {
+	private audit.SigningKey
+	public  []audit.PublicKey
+}
+
+// openKeys reads the keys, or makes the first one where the log was never signed.
+func (n *Notary) openKeys(ctx context.Context) (keys, error) {
+	if err := n.finishRotation(ctx); err != nil {
+		return keys{}, err
+	}
+	text, err := ownfile.ReadPrivate(n.keyPath(), maxKeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n.firstKey(ctx)
+	}
+	if err != nil {
+		return keys{}, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	private, err := audit.ParseSigningKey(strings.TrimSuffix(string(text), "\n"))
+	if err != nil {
+		return keys{}, fmt.Errorf("%w: %s: %w", ErrKey, n.keyPath(), err)
+	}
+	public, err := readPublic(n.pubPath())
+	if err != nil {
+		return keys{}, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	if len(public) == 0 || public[len(public)-1] != private.Public() {
+		return keys{}, fmt.Errorf("%w: %s does not end with the public key of %s; restore the folder %s from a backup",
+			ErrKey, n.pubPath(), n.keyPath(), filepath.Dir(n.keyPath()))
+	}
+	return keys{private, public}, nil
+}
+
+// firstKey makes a key, unless something tells that there was one.
+func (n *Notary) firstKey(ctx context.Context) (keys, error) {
+	m, err := n.readMark()
+	if err != nil {
+		return keys{}, err
+	}
+	if m.Note != "" || exists(Here(n.c.Data)) || exists(n.pubPath()) {
+		return keys{}, fmt.Errorf("%w: %s is gone, and the log was signed before; restore the folder %s from a backup, or begin anew with `tracon audit accept-loss`",
+			ErrKey, n.keyPath(), filepath.Dir(n.keyPath()))
+	}
+	return n.newKey(ctx, "")
+}
+
+// newKey makes a key for a log that has none, and its entry.
+func (n *Notary) newKey(ctx context.Context, reason string) (keys, error) {
+	private, err := audit.NewSigningKey(originPrefix + id.New())
+	if err != nil {
+		return keys{}, err
+	}
+	// The entry comes first: a key that signs stands in the log.
+	e := n.entry("key", "key", string(private.Public()), "reason", reason)
+	if _, err := n.c.Log.Append(ctx, e); err != nil {
+		return keys{}, err
+	}
+	if err := ownfile.Write(n.keyPath(), []byte(private.Secret()+"\n")); err != nil {
+		return keys{}, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	k := keys{private, []audit.PublicKey{private.Public()}}
+	return k, writePublic(n.pubPath(), k.public)
+}
+
+// entry is one of the log's own administration.
+func (n *Notary) entry(subject string, facts ...string) audit.Entry {
+	return audit.Entry{Tenant: n.c.Tenant, Actor: audit.Clip(n.c.Actor), Kind: audit.Keeping, Subject: subject, Facts: audit.Facts(facts...)}
+}
+
+func readPublic(path string) ([]audit.PublicKey, error) {
+	text, err := ownfile.Read(path, maxKeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []audit.PublicKey
+	for line := range strings.Lines(string(text)) {
+		k, err := audit.ParsePublicKey(strings.TrimSuffix(line, "\n"))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		list = append(list, k)
+	}
+	return list, nil
+}
+
+// ReadKeys returns the public keys in a data folder, the first one first.
+func ReadKeys(data string) ([]audit.PublicKey, error) {
+	return readPublic(filepath.Join(data, "keys", "log.pub"))
+}
+
+func writePublic(path string, list []audit.PublicKey) error {
+	var b strings.Builder
+	for _, k := range list {
+		fmt.Fprintln(&b, k)
+	}
+	return ownfile.Write(path, []byte(b.String()))
+}
+
+// Rotate replaces the key: the old one signs what there is, both sign that the
+// new one goes on, and that stands in the log. The old key is gone then.
+func (n *Notary) Rotate(ctx context.Context, reason string) (next audit.PublicKey, err error) {
+	err = n.alone(ctx, func() error {
+		if _, err := n.checkpoint(ctx); err != nil {
+			return err
+		}
+		k, err := n.openKeys(ctx)
+		if err != nil {
+			return err
+		}
+		private, err := audit.NewSigningKey(k.private.Origin())
+		if err != nil {
+			return err
+		}
+		statement, err := k.private.Rotation(private)
+		if err != nil {
+			return err
+		}
+		// The new key is on the disk before the log says that it signs, and takes
+		// its place afterwards; what is broken off in between is finished or undone
+		// by the next one who signs.
+		if err := ownfile.Write(n.nextPath(), []byte(private.Secret()+"\n")); err != nil {
+			return err
+		}
+		e := n.entry("rotate", "from", string(k.private.Public()), "to", string(private.Public()), audit.FactRotation, statement, "reason", audit.Clip(reason))
+		if _, err := n.c.Log.Append(ctx, e); err != nil {
+			return err
+		}
+		next = private.Public()
+		_, err = n.checkpoint(ctx)
+		return err
+	})
+	return next, err
+}
+
+// finishRotation puts a new key into its place where the log says that it signs,
+// and drops it where it does not.
+func (n *Notary) finishRotation(ctx context.Context) error {
+	text, err := ownfile.ReadPrivate(n.nextPath(), maxKeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	next, err := audit.ParseSigningKey(strings.TrimSuffix(string(text), "\n"))
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrKey, n.nextPath(), err)
+	}
+	said, err := n.saysRotation(ctx, next.Public())
+	if err != nil {
+		return err
+	}
+	if !said {
+		return ownfile.Remove(n.nextPath())
+	}
+	public, err := readPublic(n.pubPath())
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	if len(public) > 0 && public[len(public)-1] != next.Public() {
+		if err := writePublic(n.pubPath(), append(public, next.Public())); err != nil {
+			return err
+		}
+	}
+	if err := ownfile.Write(n.keyPath(), []byte(next.Secret()+"\n")); err != nil {
+		return err
+	}
+	return ownfile.Remove(n.nextPath())
+}
+
+// saysRotation reports whether the log says that key signs. The old key has
+// signed all that stood before, so it is among what came since.
+func (n *Notary) saysRotation(ctx context.Context, key audit.PublicKey) (bool, error) {
+	from := uint64(0)
+	if c, err := newest(Here(n.c.Data)); err == nil {
+		from = c.Tree.Size
+	}
+	for leaf, err := range n.c.Log.Entries(ctx, n.c.Tenant, from) {
+		if err != nil {
+			return false, err
+		}
+		if e := leaf.Entry; e.Kind == audit.Keeping && e.Fact("to") == string(key) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,289 @@
+// Package notary keeps what proves the log from outside of it: the key that signs
+// its checkpoints, the checkpoints, in the data folder and in a second one, and
+// the high-water mark in a third. Each is an anchor: a log that does not begin with
+// what one of them tells of was cut, rolled back or changed.
+package notary
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/internal/ownfile"
+)
+
+// Config says what a [Notary] works on.
+type Config struct {
+	Log    *audit.Log // required
+	Data   string     // folder of the key and the checkpoints; required
+	Second string     // another folder for the checkpoints, best on another disk; empty: none
+	State  string     // folder of the high-water mark; empty: Data, where who can roll back one can roll back both
+	Tenant string     // whose history the entries of the log's own administration belong to; required
+	Actor  string     // who acts, for them
+
+	// Witnesses cosign each checkpoint. At least Quorum of them must, or the
+	// checkpoint is an error; zero means that none has to.
+	Witnesses []Witness
+	Quorum    int
+
+	Logger *slog.Logger // required
+}
+
+// A Witness cosigns checkpoints that go on from the last one that it saw.
+type Witness interface {
+	// Name returns the witness's name.
+	Name() string
+
+	// Cosign returns the lines of the witness's signature of c. Prove shows that c
+	// goes on from the tree of a smaller size.
+	Cosign(ctx context.Context, c audit.Checkpoint, prove func(before uint64) ([]audit.Hash, error)) ([]byte, error)
+}
+
+// Errors of a Notary, beside those of package audit.
+var (
+	// ErrLoss is wrapped by the error for a log that an anchor does not fit. Nothing
+	// may run until an operator has looked and accepted the loss.
+	ErrLoss = errors.New("the log is not the one that was signed before: nothing runs until an operator accepts the loss")
+
+	// ErrKey is wrapped by the error for a key that is not there, or not the one
+	// that signed before.
+	ErrKey = errors.New("the key of the log")
+
+	// ErrNoLoss: there is no loss to accept.
+	ErrNoLoss = errors.New("every anchor fits the log: there is no loss to accept")
+
+	// ErrQuorum: too few witnesses have cosigned.
+	ErrQuorum = errors.New("too few witnesses have cosigned")
+)
+
+// A Notary signs one log. It is safe for concurrent use, by several processes too.
+type Notary struct {
+	c    Config
+	mu   sync.Mutex // held while this process signs
+	tree tree
+}
+
+// New returns a notary. It touches no file.
+func New(c Config) (*Notary, error) {
+	data, err := filepath.Abs(c.Data)
+	if err != nil {
+		return nil, err
+	}
+	if real, err := filepath.EvalSymlinks(data); err == nil {
+		data = real // one folder has one mark, whatever it is called
+	}
+	c.Data = data
+	if c.State == "" {
+		c.State = data
+	}
+	n := &Notary{c: c}
+	n.tree = tree{log: c.Log, path: filepath.Join(data, "tree")}
+	return n, nil
+}
+
+func (n *Notary) keyPath() string  { return filepath.Join(n.c.Data, "keys", "log.key") }
+func (n *Notary) nextPath() string { return n.keyPath() + ".next" }
+func (n *Notary) pubPath() string  { return filepath.Join(n.c.Data, "keys", "log.pub") }
+
+// Here returns the file of the checkpoints in a data folder.
+func Here(data string) string { return filepath.Join(data, "checkpoints") }
+
+// there returns the file of the checkpoints in the second folder, "" for none.
+func (n *Notary) there(origin string) string {
+	if n.c.Second == "" {
+		return ""
+	}
+	return filepath.Join(n.c.Second, strings.TrimPrefix(origin, originPrefix)+".checkpoints")
+}
+
+// markPath returns the file of the high-water mark. It goes by the data folder,
+// so that a folder that was emptied is missed.
+func (n *Notary) markPath() string {
+	sum := sha256.Sum256([]byte(n.c.Data))
+	return filepath.Join(n.c.State, "mark-"+hex.EncodeToString(sum[:12])+".json")
+}
+
+// alone calls f while no other goroutine or process signs this log.
+func (n *Notary) alone(ctx context.Context, f func() error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := ownfile.MakeFolder(filepath.Dir(n.keyPath())); err != nil {
+		return err
+	}
+	lock, err := ownfile.WaitLock(ctx, filepath.Join(n.c.Data, "keys", "lock"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(), lock.Close())
+}
+
+// Checkpoint signs the log as it is now, keeps the checkpoint in every place, and
+// returns it. Where nothing was written since the last one it returns that.
+//
+// # Errors
+//
+// ErrLoss where the log does not go on from what was signed before; ErrKey; ErrQuorum.
+func (n *Notary) Checkpoint(ctx context.Context) (c audit.Checkpoint, err error) {
+	err = n.alone(ctx, func() error {
+		c, err = n.checkpoint(ctx)
+		return err
+	})
+	return c, err
+}
+
+// Cover returns a checkpoint that covers the entry at index: the last one, or one
+// that it makes.
+func (n *Notary) Cover(ctx context.Context, index uint64) (c audit.Checkpoint, err error) {
+	err = n.alone(ctx, func() error {
+		// Those who waited for the lock find that whoever had it signed for them too.
+		last, err := newest(Here(n.c.Data))
+		if err == nil && last.Tree.Size > index && n.c.Quorum == 0 {
+			c = last
+			return nil
+		}
+		c, err = n.checkpoint(ctx)
+		return err
+	})
+	if err == nil && c.Tree.Size <= index {
+		err = fmt.Errorf("%w: %d", audit.ErrNoEntry, index)
+	}
+	return c, err
+}
+
+// checkpoint does it, alone.
+func (n *Notary) checkpoint(ctx context.Context) (audit.Checkpoint, error) {
+	k, err := n.openKeys(ctx)
+	if err != nil {
+		return audit.Checkpoint{}, err
+	}
+	anchors, err := n.anchors(k.public)
+	if err != nil {
+		return audit.Checkpoint{}, err
+	}
+	f, err := n.compare(ctx, anchors)
+	if err != nil {
+		return audit.Checkpoint{}, err
+	}
+	if gone := missing(anchors); gone != "" {
+		// What is signed now stands in every place again, so the log must tell of it.
+		n.c.Logger.Error("a checkpoint is gone", "what", gone)
+		if _, err := n.c.Log.Append(ctx, n.entry("checkpoint gone", "what", audit.Clip(gone))); err != nil {
+			return audit.Checkpoint{}, err
+		}
+		if f, err = n.compare(ctx, anchors); err != nil {
+			return audit.Checkpoint{}, err
+		}
+	}
+	return n.sign(ctx, k, anchors, f)
+}
+
+// missing says which checkpoint is gone from the data folder, "" for none: it is
+// the first place that gets one, so no other can tell of more.
+func missing(anchors []anchor) string {
+	here := anchors[atHere].Checkpoint.Tree.Size
+	for _, a := range anchors[atHere+1:] {
+		if size := a.Checkpoint.Tree.Size; size > here {
+			return fmt.Sprintf("the newest checkpoint, of %d entries, is gone from the data folder: %s tells of it, and the newest there is of %d", size, a.from, here)
+		}
+	}
+	return ""
+}
+
+// Missing is the error, ErrMissing, for a checkpoint that is gone from the data
+// folder while another place tells of it; nil where none is.
+func (n *Notary) Missing() error {
+	public, err := n.Keys()
+	if err != nil || len(public) == 0 {
+		return err
+	}
+	anchors, err := n.anchors(public)
+	if err != nil {
+		return err
+	}
+	if gone := missing(anchors); gone != "" {
+		return fmt.Errorf("%w: %s", audit.ErrMissing, gone)
+	}
+	return nil
+}
+
+// Claims returns what every place keeps, for those who verify.
+func (n *Notary) Claims() ([]audit.Claims, error) {
+	public, err := n.Keys()
+	if err != nil || len(public) == 0 {
+		return nil, err
+	}
+	all := []audit.Claims{Claims("the data folder", Here(n.c.Data))}
+	if path := n.there(public[0].Origin()); path != "" {
+		all = append(all, Claims("the second folder", path))
+	}
+	m, err := n.readMark()
+	if err != nil || m.Note == "" {
+		return all, err
+	}
+	return append(all, func(yield func(audit.Claim, error) bool) {
+		yield(audit.Claim{From: "the high-water mark", Note: []byte(m.Note)}, nil)
+	}), nil
+}
+
+// sign makes the checkpoint of f, which goes on from anchors, and keeps it.
+func (n *Notary) sign(ctx context.Context, k keys, anchors []anchor, f audit.Frontier) (audit.Checkpoint, error) {
+	last := anchors[atHere].Checkpoint
+	if !last.IsZero() && last.Tree.Size == f.Size() && n.cosigned(last) >= n.c.Quorum {
+		return last, n.keep(k, anchors, last, f) // a place may lag behind
+	}
+	c, err := k.private.Checkpoint(audit.Tree{Size: f.Size(), Root: f.Root()})
+	if err != nil {
+		return audit.Checkpoint{}, err
+	}
+	c, short := n.cosign(ctx, c)
+	return c, errors.Join(n.keep(k, anchors, c, f), short)
+}
+
+// keep puts c into every place that has not got it. The mark comes last: it tells
+// of nothing that stands nowhere else.
+func (n *Notary) keep(k keys, anchors []anchor, c audit.Checkpoint, f audit.Frontier) error {
+	var errs []error
+	has := func(place int) bool { return string(anchors[place].Checkpoint.Note) == string(c.Note) }
+	if !has(atHere) {
+		if err := add(Here(n.c.Data), c); err != nil {
+			return err
+		}
+	}
+	if path := n.there(c.Origin); path != "" && !has(atSecond) {
+		errs = append(errs, add(path, c))
+	}
+	if !has(atMark) {
+		errs = append(errs, n.setMark(mark{Data: n.c.Data, Keys: k.public, Note: string(c.Note), Edge: f.Edge()}))
+	}
+	return errors.Join(errs...)
+}
+
+// Prove returns the receipt of the entry at index.
+func (n *Notary) Prove(ctx context.Context, index uint64) (audit.Proof, error) {
+	c, err := n.Cover(ctx, index)
+	if err != nil {
+		return audit.Proof{}, err
+	}
+	leaf, err := n.c.Log.Leaf(ctx, index)
+	if err != nil {
+		return audit.Proof{}, err
+	}
+	return n.tree.prove(ctx, c, index, leaf.Bytes)
+}
+
+// Keys returns the public keys of the log, the first one first; none where it
+// has none yet.
+func (n *Notary) Keys() ([]audit.PublicKey, error) { return readPublic(n.pubPath()) }
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,145 @@
+package notary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"sync"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/internal/ownfile"
+)
+
+// A tree keeps the inner hashes of the log in a file beside it: 64 bytes for an
+// entry. They can be computed from the log at any time, and nothing is believed
+// because it stands there: a proof is computed with them, and checked against
+// the checkpoint before it is handed out.
+type tree struct {
+	log  *audit.Log
+	path string
+	mu   sync.Mutex
+}
+
+const hashBytes = int64(len(audit.Hash{}))
+
+// prove returns the proof of the leaf at index in c.
+func (t *tree) prove(ctx context.Context, c audit.Checkpoint, index uint64, leaf []byte) (p audit.Proof, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lock, err := ownfile.WaitLock(ctx, t.path)
+	if err != nil {
+		return p, err
+	}
+	defer lock.Close()
+	for range 2 {
+		var read audit.HashReader
+		if read, err = t.grow(ctx, lock.File(), c.Tree.Size); err != nil {
+			return p, err
+		}
+		if p, err = audit.Prove(c, index, leaf, read); !errors.Is(err, audit.ErrProof) {
+			return p, err
+		}
+		// What stands in the file is of another log: begin anew, once.
+		if err := lock.File().Truncate(0); err != nil {
+			return audit.Proof{}, err
+		}
+	}
+	return audit.Proof{}, err
+}
+
+// consistency returns the proof that the tree of size after goes on from before.
+func (t *tree) consistency(ctx context.Context, before, after uint64) ([]audit.Hash, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lock, err := ownfile.WaitLock(ctx, t.path)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	read, err := t.grow(ctx, lock.File(), after)
+	if err != nil {
+		return nil, err
+	}
+	return audit.ProveConsistency(before, after, read)
+}
+
+// grow adds the hashes of the leaves that are missing, up to size leaves.
+func (t *tree) grow(ctx context.Context, f *os.File, size uint64) (audit.HashReader, error) {
+	in, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// A file that was cut has the hashes of fewer leaves.
+	have := uint64(sort.Search(int(size)+1, func(n int) bool { return audit.InnerCount(uint64(n))*hashBytes > in.Size() })) - 1
+	w := &appender{f: f, at: audit.InnerCount(have)}
+	if have < size {
+		if err := f.Truncate(w.at * hashBytes); err != nil {
+			return nil, err
+		}
+	}
+	for leaf, err := range t.log.Entries(ctx, "", have) {
+		if err != nil {
+			return nil, err
+		}
+		if leaf.Index >= size {
+			break
+		}
+		if leaf.Index != have {
+			return nil, fmt.Errorf("%w: entry %d", audit.ErrMissing, have)
+		}
+		hashes, err := audit.InnerHashes(have, leaf.Hash, w.read)
+		if err != nil {
+			return nil, err
+		}
+		if err := w.add(hashes); err != nil {
+			return nil, err
+		}
+		have++
+	}
+	return w.read, w.flush()
+}
+
+// appender writes hashes behind those in a file, some at a time.
+type appender struct {
+	f    *os.File
+	at   int64 // how many are in the file
+	next []audit.Hash
+}
+
+func (w *appender) add(hashes []audit.Hash) error {
+	w.next = append(w.next, hashes...)
+	if len(w.next) < 4096 {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *appender) flush() error {
+	b := make([]byte, 0, int64(len(w.next))*hashBytes)
+	for _, h := range w.next {
+		b = append(b, h[:]...)
+	}
+	_, err := w.f.WriteAt(b, w.at*hashBytes)
+	w.at, w.next = w.at+int64(len(w.next)), w.next[:0]
+	return err
+}
+
+func (w *appender) read(positions []int64) ([]audit.Hash, error) {
+	hashes := make([]audit.Hash, len(positions))
+	for i, p := range positions {
+		if p >= w.at {
+			if p-w.at >= int64(len(w.next)) {
+				return nil, io.ErrUnexpectedEOF
+			}
+			hashes[i] = w.next[p-w.at]
+			continue
+		}
+		if _, err := w.f.ReadAt(hashes[i][:], p*hashBytes); err != nil {
+			return nil, err
+		}
+	}
+	return hashes, nil
+}

@@ -1,0 +1,40 @@
+package notary
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/tracon-go/tracon/audit"
+)
+
+// cosign adds the signatures of the witnesses to c. The error, ErrQuorum, comes
+// with the checkpoint: it stands, signed by fewer.
+func (n *Notary) cosign(ctx context.Context, c audit.Checkpoint) (audit.Checkpoint, error) {
+	for _, w := range n.c.Witnesses {
+		lines, err := w.Cosign(ctx, c, func(before uint64) ([]audit.Hash, error) {
+			return n.tree.consistency(ctx, before, c.Tree.Size)
+		})
+		if err != nil {
+			n.c.Logger.Warn("a witness has not cosigned", "witness", w.Name(), "size", c.Tree.Size, "err", err)
+			continue
+		}
+		c.Note = append(bytes.Clone(c.Note), lines...)
+	}
+	if has := n.cosigned(c); has < n.c.Quorum {
+		return c, fmt.Errorf("%w: %d of %d, and %d are wanted", ErrQuorum, has, len(n.c.Witnesses), n.c.Quorum)
+	}
+	return c, nil
+}
+
+// cosigned counts the witnesses whose signature stands on c. What they return is
+// checked when it comes.
+func (n *Notary) cosigned(c audit.Checkpoint) int {
+	has := 0
+	for _, w := range n.c.Witnesses {
+		if bytes.Contains(c.Note, []byte("\n— "+w.Name()+" ")) {
+			has++
+		}
+	}
+	return has
+}

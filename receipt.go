@@ -1,0 +1,37 @@
+package tracon
+
+import (
+	"context"
+	"time"
+
+	"github.com/tracon-go/tracon/audit"
+)
+
+// Receipts makes receipts. It must be safe for concurrent use.
+type Receipts interface {
+	// Prove returns the receipt of the entry at index in the log: with it, its
+	// holder can prove the entry to anybody, whatever becomes of the log.
+	Prove(ctx context.Context, index uint64) (audit.Proof, error)
+}
+
+// receiptTime is how long a call that has ended waits for its receipt.
+const receiptTime = 10 * time.Second
+
+// prove adds the receipt of the admission to what the caller gets. The call has
+// been recorded, so where there is none it says so and no more. Who was told that
+// the call was cancelled waits for nothing.
+func (r *Runner) prove(ctx context.Context, j *job, out Outcome) Outcome {
+	if r.receipts == nil || ctx.Err() != nil && !out.Receipt.Valid() {
+		return out
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), receiptTime)
+	defer stop()
+	proof, err := r.receipts.Prove(ctx, j.req.Receipt().Index())
+	if err != nil {
+		r.log.Error("a call has no receipt", "run", j.req, "err", err)
+		out.Notes = append(out.Notes, "there is no signed receipt for this call; the operator's log says why")
+		return out
+	}
+	out.Proof = proof
+	return out
+}
