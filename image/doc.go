@@ -7,9 +7,11 @@
 //
 // # What is kept
 //
-// Folders, regular files and links, with their bytes and whether a file can be
-// executed. Owners, times, set-user-id bits and extended attributes are dropped;
-// everybody may read everything and nobody may write. Devices, pipes and sockets
+// Folders, regular files and links, with the bytes of a file, whether it can be
+// executed, and the time of its last change in whole seconds: Python takes a
+// compiled module only where it was made of a source of that time. Owners, other
+// times, set-user-id bits and extended attributes are dropped; everybody may read
+// everything and nobody may write. Devices, pipes and sockets
 // are left out and named. The text of a link is kept as it stands, whatever it
 // says: it means something only inside a box, whose root is the image's.
 //
@@ -25,7 +27,7 @@
 //
 // It is the SHA-256 of a manifest: the text "tracon/image/1" and, for each entry
 // in the bytewise order of the paths, the path, the kind, whether it can be
-// executed, the text of the link, the size and the SHA-256 of the bytes. Texts and
-// sizes are or follow 64 bits, the most significant byte first. A hard link counts
-// as a file of its own.
+// executed, the text of the link, the size, the time and the SHA-256 of the bytes.
+// Numbers, and the lengths before texts, have 64 bits, the most significant byte
+// first. A hard link counts as a file of its own.
 package image

@@ -105,5 +105,5 @@ func (w *folderWalk) regular(name, p string) error {
 		}
 		w.linked[st.Ino] = p
 	}
-	return w.file(w.ctx, p, info.Mode()&0o111 != 0, info.Size(), bufio.NewReaderSize(f, 64<<10))
+	return w.file(w.ctx, p, node{exec: info.Mode()&0o111 != 0, size: info.Size(), time: seconds(info.ModTime())}, bufio.NewReaderSize(f, 64<<10))
 }

@@ -131,7 +131,7 @@ func lookAt(root *os.Root, p string) (n node, err error) {
 			return n, err
 		}
 		defer f.Close()
-		n = node{kind: file, exec: info.Mode()&0o111 != 0}
+		n = node{kind: file, exec: info.Mode()&0o111 != 0, time: info.ModTime().Unix()}
 		h := sha256.New()
 		if n.size, err = io.Copy(h, f); err != nil {
 			return n, err

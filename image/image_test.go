@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tracon-go/tracon/bundle"
@@ -33,7 +34,7 @@ func archive(t testing.TB, items ...item) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, i := range items {
-		h := &tar.Header{Name: i.name, Typeflag: i.kind, Linkname: i.target, Mode: i.mode, Size: int64(len(i.content))}
+		h := &tar.Header{Name: i.name, Typeflag: i.kind, Linkname: i.target, Mode: i.mode, Size: int64(len(i.content)), ModTime: time.Unix(1_700_000_000, 0)}
 		if i.kind == 0 {
 			h.Typeflag = tar.TypeReg
 		}
@@ -64,7 +65,7 @@ var small = []item{
 
 // smallDigest is the digest of small, computed by another program from the package
 // comment. It never changes.
-const smallDigest = "sha256:c3a002187ffd1fd407a4d46c108c5d22b10a18d9effc85716716e9f99197fa98"
+const smallDigest = "sha256:7ffe07b6a54dd89d881dbc87fc142de2f29c629e749b98fc21fce1bfc1d49177"
 
 func newStore(t testing.TB) (*Store, string) {
 	t.Helper()
@@ -314,7 +315,8 @@ func TestSkipped(t *testing.T) {
 		t.Errorf("left out %q (%d), want %q", made.Skipped, made.Left, want)
 	}
 	from := filepath.Join(dir, "..", "from")
-	if err := errors.Join(os.Mkdir(from, 0o700), unix.Mkfifo(filepath.Join(from, "pipe"), 0o600), os.WriteFile(filepath.Join(from, "file"), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(from, 0o700), unix.Mkfifo(filepath.Join(from, "pipe"), 0o600), os.WriteFile(filepath.Join(from, "file"), nil, 0o600),
+		os.Chtimes(filepath.Join(from, "file"), time.Time{}, time.Unix(1_700_000_000, 0))); err != nil {
 		t.Fatal(err)
 	}
 	again, err := s.ImportFolder(t.Context(), from, Limits{})
@@ -368,6 +370,7 @@ func TestVerify(t *testing.T) {
 		{"a byte", func(r string) error { return os.WriteFile(r+"/usr/share/text", []byte("tExt"), 0o444) }, "usr/share/text"},
 		{"a mode", func(r string) error { return os.Chmod(r+"/usr/share/text", 0o555) }, "usr/share/text"},
 		{"a right to write", func(r string) error { return os.Chmod(r+"/empty", 0o755) }, "empty"},
+		{"a time", func(r string) error { return os.Chtimes(r+"/usr/bin/run", time.Time{}, time.Unix(1, 0)) }, "usr/bin"},
 		{"another file", func(r string) error { return os.WriteFile(r+"/usr/share/more", nil, 0o444) }, "usr/share/more"},
 		{"a missing file", func(r string) error { return os.Remove(r + "/usr/share/text") }, "usr/share/text"},
 		{"a link", func(r string) error {

@@ -67,7 +67,7 @@ func (u *unpacker) entry(ctx context.Context, h *tar.Header, r io.Reader) error 
 	case tar.TypeDir:
 		return u.folder(p)
 	case tar.TypeReg, tar.TypeGNUSparse:
-		return u.file(ctx, p, h.Mode&0o111 != 0, h.Size, r)
+		return u.file(ctx, p, node{exec: h.Mode&0o111 != 0, size: h.Size, time: seconds(h.ModTime)}, r)
 	case tar.TypeSymlink:
 		return u.link(p, h.Linkname)
 	case tar.TypeLink:

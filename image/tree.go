@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 )
@@ -26,6 +27,7 @@ type node struct {
 	exec   bool          // a file that can be executed
 	target string        // the text of a link
 	size   int64         // of a file
+	time   int64         // of a file's last change, in seconds since 1970
 	sum    bundle.Digest // of a file
 }
 
@@ -107,6 +109,13 @@ func (t *tree) room(p string) (missing []string, err error) {
 	return missing, nil
 }
 
+// latest is the last time that is kept: in the year 2242. No file system that
+// counts in whole seconds is asked for more.
+const latest = 1 << 33
+
+// seconds returns a time as it is kept.
+func seconds(t time.Time) int64 { return min(max(t.Unix(), 0), latest) }
+
 // manifestDomain begins every manifest, so that no other digest can be taken for
 // one of an image.
 const manifestDomain = "tracon/image/1"
@@ -120,6 +129,7 @@ func (t *tree) manifest() []byte {
 		b = append(b, byte(n.kind), map[bool]byte{true: 1}[n.exec])
 		b = appendText(b, n.target)
 		b = binary.BigEndian.AppendUint64(b, uint64(n.size))
+		b = binary.BigEndian.AppendUint64(b, uint64(n.time))
 		b = append(b, n.sum[:]...)
 	}
 	return b
@@ -159,15 +169,16 @@ func parseManifest(b []byte) (*tree, error) {
 			return wrong("a mode")
 		}
 		rest = rest[2:]
-		if n.target, ok = text(); !ok || len(rest) < 8+len(n.sum) {
+		if n.target, ok = text(); !ok || len(rest) < 16+len(n.sum) {
 			return wrong("the text of a link")
 		}
 		n.size = int64(binary.BigEndian.Uint64([]byte(rest[:8])))
-		copy(n.sum[:], rest[8:])
-		rest = rest[8+len(n.sum):]
+		n.time = int64(binary.BigEndian.Uint64([]byte(rest[8:16])))
+		copy(n.sum[:], rest[16:])
+		rest = rest[16+len(n.sum):]
 		switch {
-		case n.size < 0:
-			return wrong("a size")
+		case n.size < 0 || n.time != seconds(time.Unix(n.time, 0)):
+			return wrong("a size or a time")
 		case n.kind == file && n.target == "":
 		case n.kind == folder && n == node{kind: folder}:
 		case n.kind == link && n == node{kind: link, target: n.target}:

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 )
 
 // maxSkipped is how many of those left out are named.
@@ -99,25 +100,28 @@ func (u *unpacker) hardLink(p, target string) error {
 	return u.root.Link(target, p)
 }
 
-// file writes a file of that size from r. Where it has nothing but zeros it gets
-// holes.
-func (u *unpacker) file(ctx context.Context, p string, exec bool, size int64, r io.Reader) error {
+// file writes the file that n tells of from r. Where it has nothing but zeros it
+// gets holes.
+func (u *unpacker) file(ctx context.Context, p string, n node, r io.Reader) error {
 	if err := u.above(p); err != nil {
 		return err
 	}
-	if err := u.tree.count(size); err != nil {
+	if err := u.tree.count(n.size); err != nil {
 		return err
 	}
 	f, err := u.root.OpenFile(p, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	n := node{kind: file, exec: exec, size: size}
+	n.kind = file
 	err = u.fill(ctx, f, &n, r)
 	if err == nil {
 		err = f.Chmod(mode(n))
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := u.root.Chtimes(p, time.Unix(n.time, 0), time.Unix(n.time, 0)); err != nil {
 		return err
 	}
 	u.tree.nodes[p] = n

@@ -45,7 +45,7 @@ func NewWorld(interpreters map[string]gate.Interpreter) *World {
 	w := &World{store: memstore.New(), skills: map[string]skill{}, extensions: slices.Sorted(maps.Keys(interpreters))}
 	w.log = audit.NewLog(w.store)
 	w.gate = gate.New(gate.Config{
-		Hosts:    gate.Static{Enabled: true, Interpreters: interpreters},
+		Hosts:    gate.Static{Enabled: true, Interpreters: interpreters, Network: gate.Loopback},
 		Policies: w.store, Contents: w, Declarer: w, Schemas: strict{}, Grants: w.store, Log: w.log,
 	})
 	return w
@@ -60,7 +60,7 @@ type Order struct {
 	Outputs   []string      // patterns, as the declaration has them; nil: all outputs come back
 	Arguments any           // encoded as JSON; nil: none
 	Inputs    []bundle.File
-	Policy    gate.Policy // its limits and its environment; its switch and its allow-list are set
+	Policy    gate.Policy // its limits, its network and its environment; its switch and its allow-list are set
 	Tenant    string      // whose policy that is; empty: a tenant of its own
 	Live      *gate.Live
 }

@@ -40,11 +40,13 @@ type knownFile struct {
 //
 // # Errors
 //
-// One that wraps executor.ErrUnavailable: for a runtime's name, a path that is
-// not absolute or a missing digest; ErrNotAvailable for a file that cannot be
+// One that wraps executor.ErrUnavailable: for a runtime, a path that is not
+// absolute or a missing digest; ErrNotAvailable for a file that cannot be
 // opened; ErrChanged for one that has another digest.
 func (o *Opener) Open(in gate.Interpreter) (*os.File, error) {
 	switch {
+	case in.Name != "" && in.Path != "":
+		return nil, fmt.Errorf("%w: %s lies in the runtime %q, and this executor starts interpreters of its own host; take the sandbox", executor.ErrUnavailable, in.Path, in.Name)
 	case in.Path == "":
 		return nil, fmt.Errorf("%w: %q is a runtime's name, and this executor starts interpreters of its own host", executor.ErrUnavailable, in.Name)
 	case !filepath.IsAbs(in.Path):
@@ -56,9 +58,14 @@ func (o *Opener) Open(in gate.Interpreter) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w: %w", executor.ErrUnavailable, ErrNotAvailable, err)
 	}
-	digest, err := o.digest(in.Path, f)
-	if err == nil && digest != in.Digest {
-		err = fmt.Errorf("%w: %s has digest %s, and the allow-list has %s; probe it again", ErrChanged, in.Path, digest, in.Digest)
+	return o.same(in.Path, f, in.Digest)
+}
+
+// same returns f where it has the digest, and closes it where it has another.
+func (o *Opener) same(path string, f *os.File, want bundle.Digest) (*os.File, error) {
+	digest, err := o.digest(path, f)
+	if err == nil && digest != want {
+		err = fmt.Errorf("%w: %s has digest %s, and the allow-list has %s; probe it again", ErrChanged, path, digest, want)
 	}
 	if err != nil {
 		f.Close()

@@ -21,7 +21,8 @@ import (
 // version manager's shim on a cold disk took 1.4 s.
 const ProbeTimeout = 10 * time.Second
 
-// A Found is an interpreter of this host, as it was when it was probed.
+// A Found is an interpreter of this host or in a runtime that is kept here, as it
+// was when it was probed.
 type Found struct {
 	Extension string
 	Kind      Kind
@@ -29,11 +30,13 @@ type Found struct {
 	Version   string        // as the interpreter says, such as "3.11.2"; empty where it says nothing
 	Digest    bundle.Digest // of the file that Path leads to
 	Through   string        // the shim or wrapper that led to Path; empty for none
+	Runtime   string        // the name of the runtime that Path is in; empty: this host's own
+	Image     bundle.Digest // of that runtime
 }
 
 // Interpreter returns f as the entry of an allow-list.
 func (f Found) Interpreter() gate.Interpreter {
-	return gate.Interpreter{Path: f.Path, Digest: f.Digest}
+	return gate.Interpreter{Path: f.Path, Name: f.Runtime, Digest: f.Digest, Image: f.Image}
 }
 
 // ErrNotAvailable is wrapped by every error for an interpreter that is missing
@@ -219,8 +222,12 @@ func isScript(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
+	return isScriptFile(f)
+}
+
+func isScriptFile(f *os.File) (bool, error) {
 	var head [2]byte
-	n, err := io.ReadFull(f, head[:])
+	n, err := f.ReadAt(head[:], 0)
 	if err != nil && n < len(head) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return false, err
 	}

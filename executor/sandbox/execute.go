@@ -83,6 +83,9 @@ func failure(req executor.Request, stderr []byte) notes.Failure {
 		Bundle: req.Bundle(), Script: req.Script(), Module: req.Module(), Extension: req.Extension(),
 		Runtime: "this host's " + req.Extension(),
 	}
+	if in := req.Interpreter(); !in.Image.IsZero() {
+		f.Runtime = "the runtime " + in.Name
+	}
 	if len(stderr) < req.MaxOutputBytes() { // otherwise its end was cut
 		f.Stderr = stderr
 	}
@@ -135,7 +138,16 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 			e.clean(r)
 		}
 	}()
-	if r.program, err = e.interpreters.Open(j.interpreter); err != nil {
+	runtime, err := e.runtimes.get(j.interpreter)
+	if err != nil {
+		return r, err
+	}
+	if runtime != nil {
+		r.program, err = e.interpreters.OpenInside(runtime.image, j.interpreter)
+	} else {
+		r.program, err = e.interpreters.Open(j.interpreter)
+	}
+	if err != nil {
 		return r, err
 	}
 	space, err := e.space(j)
@@ -162,7 +174,7 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	}
 	r.order = order{
 		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: len(r.group.v1.Enters()),
-		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space,
+		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space, runtime: runtime,
 		rlimits: e.setup.within(e.limits.rlimits(interpreter.KindOf(j.extension, j.interpreter.Path), held, j.timeout)),
 	}
 	r.expect = e.setup.expect(r, "/"+filepath.Join("tracon-"+e.instance.Name(), r.name), e.limits.count())
@@ -226,7 +238,7 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	}
 	defer e.clean(r)
 	stdout, stderr := r.streams.Writers()
-	c, err := e.start(e.setup.prepare(r.order), [3]*os.File{r.stdin, stdout, stderr}, r.group)
+	c, err := e.start(e.setup.prepare(r.order), r.order.runtime.dir(), [3]*os.File{r.stdin, stdout, stderr}, r.group)
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: starting a box: %w", executor.ErrUnavailable, err)
 	}
@@ -279,6 +291,9 @@ func (e *Executor) admit(ctx context.Context, c *child, r *staged) (*posture, er
 		return nil, err
 	}
 	seen, err := e.setup.inspect(r.expect, c.main)
+	if err == nil {
+		err = r.order.runtime.look(c.main, seen)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type Executor struct {
 	ids          *identities
 	posture      executor.Posture
 	interpreters interpreter.Opener
+	runtimes     runtimes
 
 	mu      sync.Mutex
 	closed  bool
@@ -64,6 +65,7 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 	}
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
 	opened := &Executor{log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, seen: map[bundle.Digest]bool{}}
+	opened.runtimes.store = c.Images
 	opened.closing, opened.stop = context.WithCancelCause(context.Background())
 	e = opened
 	defer func() {
@@ -120,7 +122,7 @@ func (e *Executor) Close() error {
 	if was {
 		return nil
 	}
-	err := e.limits.close()
+	err := errors.Join(e.limits.close(), e.runtimes.close())
 	if e.starters != nil {
 		e.starters.close()
 	}

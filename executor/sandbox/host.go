@@ -97,13 +97,14 @@ func (s *setup) expect(r *staged, cgroup string, n int) *expectation {
 			"/proc": attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,
 		},
 	}
-	for _, b := range s.layout.binds {
+	l := s.layoutOf(r.order)
+	for _, b := range l.binds {
 		x.mounts[b.path] = b.flags
-		if b.folder {
+		if b.folder && l.image == nil {
 			x.deep = append(x.deep, b.path)
 		}
 	}
-	for _, d := range s.layout.devices {
+	for _, d := range l.devices {
 		x.mounts[d] = attrDevice
 	}
 	for _, p := range places(r.order.skill) {
@@ -121,7 +122,7 @@ var remedies = map[stage]string{
 	stageRoot:       "allow mounts in user namespaces: on Ubuntu sysctl kernel.apparmor_restrict_unprivileged_userns=0, in a container an AppArmor profile that allows mount",
 	stageHostFiles:  "see that everybody can read the folder: a host that is root is no longer root when it shows it",
 	stageProc:       "a container hides parts of its /proc, and so may show no other: start it with an unmasked one (Docker: --security-opt systempaths=unconfined; Kubernetes: procMount: Unmasked)",
-	stageProgram:    "a script sees the host's /usr alone: name the interpreter's folder (the setting folders, or Config.Folders), or use an interpreter below /usr",
+	stageProgram:    "a script sees the host's /usr alone, or its runtime: name the interpreter's folder (the setting folders, or Config.Folders), or use an interpreter below /usr",
 	stageLandlock:   "use Linux 6.2 or later with CONFIG_SECURITY_LANDLOCK, and have \"landlock\" in the list of the boot parameter lsm=",
 	stageSeccomp:    "use a kernel with CONFIG_SECCOMP_FILTER",
 	stageFiles:      "raise the limit of memory, which the files count to",

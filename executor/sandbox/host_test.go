@@ -29,7 +29,12 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(hostEnv); dir != "" {
 		host(dir)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := removeMachine(); err != nil {
+		fmt.Println(err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // hostRuns is how many scripts are under way in a host that is killed.

@@ -71,13 +71,19 @@ func hostLayout(further []string) (layout, error) {
 			}
 		}
 	}
-	l.grounds = append(l.grounds, grounds{"/etc", rightsToRead}, grounds{"/proc", rightsToRead},
-		grounds{skillDir, rightsToWrite | unix.LANDLOCK_ACCESS_FS_EXECUTE}, grounds{inputsDir, rightsToWrite},
-		grounds{outputsDir, rightsToWrite}, grounds{tmpDir, rightsToWrite}, grounds{shmDir, rightsToWrite})
+	l.grounds = append(l.grounds, commonGrounds()...)
 	for _, d := range l.devices {
 		l.grounds = append(l.grounds, grounds{d, rightsOnFile})
 	}
 	return l, nil
+}
+
+// commonGrounds are what every box has, whatever it shows.
+func commonGrounds() []grounds {
+	return []grounds{
+		{"/etc", rightsToRead}, {"/proc", rightsToRead}, {skillDir, rightsToWrite | unix.LANDLOCK_ACCESS_FS_EXECUTE},
+		{inputsDir, rightsToWrite}, {outputsDir, rightsToWrite}, {tmpDir, rightsToWrite}, {shmDir, rightsToWrite},
+	}
 }
 
 // below reports whether the path is that of the folder or lies in it.

@@ -169,7 +169,7 @@ func (e *Executor) try(p probe) (f finding, err error) {
 	}
 	r.expect = e.setup.expect(r, "/tracon-"+e.instance.Name()+"/"+r.name, e.limits.count())
 	stdout, stderr := r.streams.Writers()
-	c, err := e.start(e.setup.prepare(r.order), [3]*os.File{r.stdin, stdout, stderr}, r.group)
+	c, err := e.start(e.setup.prepare(r.order), r.order.runtime.dir(), [3]*os.File{r.stdin, stdout, stderr}, r.group)
 	if err != nil {
 		return f, err
 	}

@@ -71,6 +71,7 @@ type program struct {
 	page    [pageSize]byte // what steps may change
 	vars    uint64         // how much of it is taken
 	opened  variable       // see scratch
+	cloned  variable       // see clone
 	sending value          // see sendFile
 	last    variable       // the result of the attempt before, in a probe
 	blobs   []string

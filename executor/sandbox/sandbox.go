@@ -9,7 +9,7 @@
 //
 // Its skill in /skill, its working directory: a private copy. /inputs and
 // /outputs, which are inputs/ and outputs/ there too; /tmp with HOME below it;
-// the host's programs, for reading. All that it can write is thrown away with it,
+// the host's programs, or a runtime's in their place, for reading. All that it can write is thrown away with it,
 // but for what is collected. There are no devices but five, no processes but its
 // own, no network, no other user, and no way to become one.
 //
@@ -55,6 +55,7 @@ import (
 	"log/slog"
 
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/image"
 )
 
 // Name is the executor's name in a posture.
@@ -82,6 +83,10 @@ type Config struct {
 	// from, such as "/opt/venv". Each is an absolute path without links in it. The
 	// folders of programs (/usr and those that belong to it) are always there.
 	Folders []string
+
+	// Images keeps the runtimes that interpreters may lie in. Nil: those of the host
+	// alone are started.
+	Images *image.Store
 
 	// Space is how many bytes a script may write in all: files below /skill, /inputs,
 	// /outputs, /tmp and /dev/shm, beyond those laid out. It never is more than half

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/image"
 	"golang.org/x/sys/unix"
 )
 
@@ -86,6 +88,7 @@ type bind struct {
 
 // A layout is the root of a box without what is of one run. It is made once.
 type layout struct {
+	image   *image.Image // whose root the box starts in and shows; nil: the host's
 	binds   []bind
 	links   [][2]string // target, name
 	devices []string
@@ -104,12 +107,21 @@ type order struct {
 	argv, env   []string
 	space       int64 // bytes of what the run may write
 	rlimits     []rlimit
-	attempts    []attempt // what is done in place of starting the interpreter
+	runtime     *runtimeRoot // what it shows; nil: the host's programs
+	attempts    []attempt    // what is done in place of starting the interpreter
 }
 
 type rlimit struct {
 	what  int
 	limit uint64
+}
+
+// layoutOf returns the root of the box.
+func (s *setup) layoutOf(o order) layout {
+	if o.runtime != nil {
+		return o.runtime.layout
+	}
+	return s.layout
 }
 
 // prepare writes the program of a box. Three processes run it: the one that the
@@ -228,13 +240,16 @@ func (p *program) attach(mount variable, folder value, at string) {
 }
 
 // clone makes a mount that shows what lies at the path, with these flags for all
-// that is mounted below it too.
+// that is mounted below it too. It is attached before the next one is made.
 func (p *program) clone(folder value, at string, flags uint64, deep bool) variable {
 	recursive := 0
 	if deep {
 		recursive = unix.AT_RECURSIVE
 	}
-	made := p.variable()
+	if p.cloned == 0 {
+		p.cloned = p.variable()
+	}
+	made := p.cloned
 	p.call(unix.SYS_OPEN_TREE, folder, p.text(at), number(unix.OPEN_TREE_CLONE|unix.O_CLOEXEC|recursive)).into(made)
 	p.setFlags(made, flags, recursive)
 	return made
@@ -256,7 +271,9 @@ func (s *setup) inside(p *program, o order) *step {
 	p.stage = stageRoot
 	p.call(unix.SYS_UMASK, number(0))
 	p.call(unix.SYS_MOUNT, number(0), p.text("/"), number(0), number(unix.MS_REC|unix.MS_PRIVATE), number(0))
-	root := p.filesystem("tmpfs", attrClosed|unix.MOUNT_ATTR_NOEXEC, "size", "1m", "nr_inodes", "256", "mode", "0755")
+	l := s.layoutOf(o)
+	inodes := strconv.Itoa(256 + 2*(len(l.binds)+len(l.links)))
+	root := p.filesystem("tmpfs", attrClosed|unix.MOUNT_ATTR_NOEXEC, "size", "1m", "nr_inodes", inodes, "mode", "0755")
 	p.attach(root, atCwd, "/")
 	for _, dir := range []string{"dev", "etc", "proc", "work"} {
 		p.mkdir(root, dir, 0o755)
@@ -264,8 +281,8 @@ func (s *setup) inside(p *program, o order) *step {
 	for _, dir := range []string{skillDir, inputsDir, outputsDir, tmpDir, shmDir} {
 		p.mkdir(root, dir[1:], 0o755)
 	}
-	s.hostFiles(p, root)
-	s.devices(p, root)
+	l.programs(p, root)
+	l.makeDevices(p, root)
 	p.stage = stageProc
 	proc := p.filesystem("proc", attrClosed|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_RDONLY, "subset", "pid", "hidepid", "invisible")
 	p.attach(proc, root.value(), "proc")
@@ -302,11 +319,11 @@ var etc = [][2]string{
 	{"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"}, // who asks for a name is refused a socket at once, and that is noted
 }
 
-// hostFiles shows the host's programs, and what they need of /etc.
-func (s *setup) hostFiles(p *program, root variable) {
+// programs shows the host's programs or a runtime's, and what they need of /etc.
+func (l layout) programs(p *program, root variable) {
 	p.stage = stageHostFiles
 	made := map[string]bool{"/": true, "/dev": true, "/etc": true, "/proc": true}
-	for _, b := range s.layout.binds {
+	for _, b := range l.binds {
 		for _, dir := range missing(made, path.Dir(b.path)) {
 			p.mkdir(root, dir[1:], 0o755)
 		}
@@ -316,9 +333,13 @@ func (s *setup) hostFiles(p *program, root variable) {
 		} else {
 			p.file(root, b.path[1:], value{}, 0, 0o444)
 		}
-		p.attach(p.clone(atCwd, b.path, b.flags, b.folder), root.value(), b.path[1:])
+		from, deep := b.path, b.folder
+		if l.image != nil { // nothing is mounted in it
+			from, deep = "."+b.path, false
+		}
+		p.attach(p.clone(atCwd, from, b.flags, deep), root.value(), b.path[1:])
 	}
-	for _, l := range s.layout.links {
+	for _, l := range l.links {
 		p.call(unix.SYS_SYMLINKAT, p.text(l[0]), root.value(), p.text(l[1]))
 	}
 	for _, f := range etc {
@@ -337,9 +358,9 @@ func missing(made map[string]bool, dir string) []string {
 	return list
 }
 
-func (s *setup) devices(p *program, root variable) {
+func (l layout) makeDevices(p *program, root variable) {
 	p.stage = stageDevices
-	for _, d := range s.layout.devices {
+	for _, d := range l.devices {
 		p.file(root, d[1:], value{}, 0, 0o444)
 		p.attach(p.clone(atCwd, d, attrDevice, false), root.value(), d[1:])
 	}
@@ -386,7 +407,7 @@ func (s *setup) confine(p *program, o order) {
 		p.call(unix.SYS_PRCTL, number(unix.PR_CAPBSET_DROP), number(c), number(0), number(0), number(0))
 	}
 	p.call(unix.SYS_CAPSET, p.bytes(words(unix.LINUX_CAPABILITY_VERSION_3)), p.bytes(make([]byte, 24)))
-	s.landlock.restrict(p, s.layout.grounds)
+	s.landlock.restrict(p, s.layoutOf(o).grounds)
 	p.stage = stageDescs
 	p.call(unix.SYS_DUP3, program.value(), number(programFD), number(unix.O_CLOEXEC))
 	p.call(unix.SYS_FCNTL, number(statusFD), number(unix.F_SETFD), number(unix.FD_CLOEXEC))

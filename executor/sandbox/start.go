@@ -80,9 +80,9 @@ type message struct {
 	file   int // a descriptor that came with it; zero: none
 }
 
-// start starts a box with these three standard streams, in these cgroups. The
-// files stay the caller's.
-func (e *Executor) start(p *program, streams [3]*os.File, g group) (*child, error) {
+// start starts a box in that folder, with these three standard streams, in these
+// cgroups. The files stay the caller's.
+func (e *Executor) start(p *program, dir string, streams [3]*os.File, g group) (*child, error) {
 	image, err := p.seal()
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (e *Executor) start(p *program, streams [3]*os.File, g group) (*child, erro
 	defer theirs.Close()
 	c := &child{program: p, status: ours, over: make(chan struct{})}
 	attr := &os.ProcAttr{
-		Dir: "/", Env: []string{},
+		Dir: dir, Env: []string{},
 		Files: []*os.File{streams[0], streams[1], streams[2], theirs, image, e.init},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}

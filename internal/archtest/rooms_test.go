@@ -30,11 +30,11 @@ var rooms = map[string]rule{
 
 	// How scripts run.
 	"image":                         {"bundle", "golang.org/x/sys", true, "runtimes by digest, shared by the executors: it knows of no executor"},
-	"executor/interpreter":          {"bundle executor gate", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
+	"executor/interpreter":          {"bundle executor gate image", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
 	"executor/internal/box":         {"bundle executor executor/internal/notes gate", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
 	"executor/internal/notes":       {"bundle gate", "", true, "a base of executors: the words for what people stumble over"},
 	"executor/process":              {"bundle executor executor/internal/box executor/internal/notes executor/interpreter grant", "golang.org/x/sys", true, "the plain local process is part of the spine"},
-	"executor/sandbox":              {"bundle executor executor/internal/box executor/internal/notes executor/interpreter gate grant", "golang.org/x/sys", true, "the default of Linux is part of the spine"},
+	"executor/sandbox":              {"bundle executor executor/internal/box executor/internal/notes executor/interpreter gate grant image", "golang.org/x/sys", true, "the default of Linux is part of the spine"},
 	"executor/executortest/bare":    {"bundle executor gate", "", true, "an executor without walls, for the controls of the hostile suite"},
 	"executor/executortest/hostile": {"bundle executor executor/executortest gate grant", "golang.org/x/sys", true, "the catalogue of attacks; its requests come from the suite beside it"},
 	"executor/executortest":         {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
@@ -66,6 +66,7 @@ var rooms = map[string]rule{
 	"internal/notary":      {"audit internal/id internal/ownfile", "", true, "what proves the log from outside of it"},
 	"internal/ownfile":     {"", "golang.org/x/sys", true, "small files of the program's own, durable"},
 	"internal/pgserver":    {"", "", true, "a suite: a PostgreSQL of a package's own for its tests"},
+	"internal/rootfs":      {"", "", true, "root file systems of this machine's programs, for tests"},
 	"internal/spool":       {"bundle", "", true, "the files of a skill on disk while it is read"},
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
 	"internal/strictyaml":  {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
@@ -94,7 +95,7 @@ var libraries = map[string]string{
 var testLibraries = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
 
 // suites are the rooms that are there for tests; a binary links none of them.
-var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/pgserver", "store/storetest"}
+var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/rootfs", "internal/pgserver", "store/storetest"}
 
 // bans are packages of the standard library that only some rooms may import.
 // A name that ends in "/..." covers those below it.
