@@ -60,6 +60,7 @@ var rooms = map[string]rule{
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant internal/config internal/id internal/instance internal/notary internal/spool schema skill store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
+	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/id":          {"", "", true, "ids are made in one place"},
 	"internal/instance":    {"audit internal/id internal/ownfile", "", true, "how a host process tells the next one that it died"},
