@@ -73,6 +73,11 @@ func ParseCheckpoint(signed []byte) (Checkpoint, error) {
 	if !ok {
 		return bad("it has not the form of a signed note")
 	}
+	for _, sig := range unverified.Note.UnverifiedSigs {
+		if _, err := base64.StdEncoding.Strict().DecodeString(sig.Base64); err != nil {
+			return bad("a signature has a second text") // note takes what stands in the last bits for nothing
+		}
+	}
 	lines := strings.Split(strings.TrimSuffix(unverified.Note.Text, "\n"), "\n")
 	if len(lines) < 3 || lines[0] == "" {
 		return bad("it has no origin, size and root")

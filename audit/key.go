@@ -119,6 +119,11 @@ func (k SigningKey) Rotation(next SigningKey) (string, error) {
 	return string(signed), err
 }
 
+// rotationOf reports whether statement is about a key of the log of that name.
+func rotationOf(statement, origin string) bool {
+	return strings.HasPrefix(statement, rotationDomain+"\n"+origin+"\n")
+}
+
 // CheckRotation returns the key to which statement hands over from key.
 //
 // # Errors

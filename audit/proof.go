@@ -46,6 +46,12 @@ func InnerHashes(index uint64, leaf Hash, kept HashReader) ([]Hash, error) {
 // InnerCount returns how many hashes are kept of a tree of that size.
 func InnerCount(size uint64) int64 { return tlog.StoredHashCount(int64(size)) }
 
+// RootOf returns the root of the tree of that size, from the hashes that are kept.
+func RootOf(size uint64, kept HashReader) (Hash, error) {
+	h, err := tlog.TreeHash(int64(size), kept.tlog())
+	return Hash(h), err
+}
+
 func ours(hashes []tlog.Hash) []Hash {
 	list := make([]Hash, len(hashes))
 	for i, h := range hashes {

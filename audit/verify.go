@@ -225,8 +225,8 @@ func (c *comparison) at(f Frontier) error {
 // entry follows the key from hand to hand.
 func (c *comparison) entry(index uint64, e Entry) error {
 	statement := e.Fact(FactRotation)
-	if e.Kind != Keeping || statement == "" {
-		return nil
+	if e.Kind != Keeping || !rotationOf(statement, c.key.Origin()) {
+		return nil // on several hosts each has its own key and name
 	}
 	next, err := CheckRotation(statement, c.key)
 	if err != nil {

@@ -19,7 +19,7 @@ const signTime = 30 * time.Second
 func (h *House) notary() (*notary.Notary, error) {
 	c := h.Config
 	return notary.New(notary.Config{
-		Log: h.Log, Data: c.Data, Second: c.Checkpoints, State: c.State, Tenant: gate.HostTenant, Actor: "tracon", Logger: h.logger,
+		Log: h.Log, Data: c.Data, Second: c.Checkpoints, State: c.State, Tenant: gate.HostTenant, Logger: h.logger,
 	})
 }
 

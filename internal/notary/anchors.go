@@ -150,7 +150,7 @@ func (n *Notary) Check(ctx context.Context) error {
 // # Errors
 //
 // ErrNoLoss where every anchor fits.
-func (n *Notary) AcceptLoss(ctx context.Context, reason string) (c audit.Checkpoint, err error) {
+func (n *Notary) AcceptLoss(ctx context.Context, actor, reason string) (c audit.Checkpoint, err error) {
 	err = n.alone(ctx, func() error {
 		k, lost := n.openKeys(ctx)
 		if lost == nil {
@@ -169,7 +169,7 @@ func (n *Notary) AcceptLoss(ctx context.Context, reason string) (c audit.Checkpo
 		if err != nil {
 			return err
 		}
-		e := n.entry("accept-loss", "loss", audit.Clip(lost.Error()), "reason", audit.Clip(reason),
+		e := n.entry(actor, "accept-loss", "loss", audit.Clip(lost.Error()), "reason", audit.Clip(reason),
 			"size", fmt.Sprint(tip.Size()), "root", tip.Root().String())
 		if _, err := n.c.Log.Append(ctx, e); err != nil {
 			return err
@@ -178,7 +178,7 @@ func (n *Notary) AcceptLoss(ctx context.Context, reason string) (c audit.Checkpo
 			return err
 		}
 		if k.private.IsZero() {
-			if k, err = n.newKey(ctx, audit.Clip("after a loss: "+reason)); err != nil {
+			if k, err = n.newKey(ctx, actor, audit.Clip("after a loss: "+reason)); err != nil {
 				return err
 			}
 		}

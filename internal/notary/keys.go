@@ -1,6 +1,7 @@
 package notary
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,17 +63,17 @@ func (n *Notary) firstKey(ctx context.Context) (keys, error) {
 		return keys{}, fmt.Errorf("%w: %s is gone, and the log was signed before; restore the folder %s from a backup, or begin anew with `tracon audit accept-loss`",
 			ErrKey, n.keyPath(), filepath.Dir(n.keyPath()))
 	}
-	return n.newKey(ctx, "")
+	return n.newKey(ctx, "", "")
 }
 
 // newKey makes a key for a log that has none, and its entry.
-func (n *Notary) newKey(ctx context.Context, reason string) (keys, error) {
+func (n *Notary) newKey(ctx context.Context, actor, reason string) (keys, error) {
 	private, err := audit.NewSigningKey(originPrefix + id.New())
 	if err != nil {
 		return keys{}, err
 	}
 	// The entry comes first: a key that signs stands in the log.
-	e := n.entry("key", "key", string(private.Public()), "reason", reason)
+	e := n.entry(actor, "key", "key", string(private.Public()), "reason", reason)
 	if _, err := n.c.Log.Append(ctx, e); err != nil {
 		return keys{}, err
 	}
@@ -83,9 +84,10 @@ func (n *Notary) newKey(ctx context.Context, reason string) (keys, error) {
 	return k, writePublic(n.pubPath(), k.public)
 }
 
-// entry is one of the log's own administration.
-func (n *Notary) entry(subject string, facts ...string) audit.Entry {
-	return audit.Entry{Tenant: n.c.Tenant, Actor: audit.Clip(n.c.Actor), Kind: audit.Keeping, Subject: subject, Facts: audit.Facts(facts...)}
+// entry is one of the log's own administration. Without an actor the program
+// itself acts.
+func (n *Notary) entry(actor, subject string, facts ...string) audit.Entry {
+	return audit.Entry{Tenant: n.c.Tenant, Actor: audit.Clip(cmp.Or(actor, "tracon")), Kind: audit.Keeping, Subject: subject, Facts: audit.Facts(facts...)}
 }
 
 func readPublic(path string) ([]audit.PublicKey, error) {
@@ -122,7 +124,7 @@ func writePublic(path string, list []audit.PublicKey) error {
 
 // Rotate replaces the key: the old one signs what there is, both sign that the
 // new one goes on, and that stands in the log. The old key is gone then.
-func (n *Notary) Rotate(ctx context.Context, reason string) (next audit.PublicKey, err error) {
+func (n *Notary) Rotate(ctx context.Context, actor, reason string) (next audit.PublicKey, err error) {
 	err = n.alone(ctx, func() error {
 		if _, err := n.checkpoint(ctx); err != nil {
 			return err
@@ -145,7 +147,7 @@ func (n *Notary) Rotate(ctx context.Context, reason string) (next audit.PublicKe
 		if err := ownfile.Write(n.nextPath(), []byte(private.Secret()+"\n")); err != nil {
 			return err
 		}
-		e := n.entry("rotate", "from", string(k.private.Public()), "to", string(private.Public()), audit.FactRotation, statement, "reason", audit.Clip(reason))
+		e := n.entry(actor, "rotate", "from", string(k.private.Public()), "to", string(private.Public()), audit.FactRotation, statement, "reason", audit.Clip(reason))
 		if _, err := n.c.Log.Append(ctx, e); err != nil {
 			return err
 		}

@@ -27,7 +27,6 @@ type Config struct {
 	Second string     // another folder for the checkpoints, best on another disk; empty: none
 	State  string     // folder of the high-water mark; empty: Data, where who can roll back one can roll back both
 	Tenant string     // whose history the entries of the log's own administration belong to; required
-	Actor  string     // who acts, for them
 
 	// Witnesses cosign each checkpoint. At least Quorum of them must, or the
 	// checkpoint is an error; zero means that none has to.
@@ -175,7 +174,7 @@ func (n *Notary) checkpoint(ctx context.Context) (audit.Checkpoint, error) {
 	if gone := missing(anchors); gone != "" {
 		// What is signed now stands in every place again, so the log must tell of it.
 		n.c.Logger.Error("a checkpoint is gone", "what", gone)
-		if _, err := n.c.Log.Append(ctx, n.entry("checkpoint gone", "what", audit.Clip(gone))); err != nil {
+		if _, err := n.c.Log.Append(ctx, n.entry("", "checkpoint gone", "what", audit.Clip(gone))); err != nil {
 			return audit.Checkpoint{}, err
 		}
 		if f, err = n.compare(ctx, anchors); err != nil {
@@ -282,6 +281,29 @@ func (n *Notary) Prove(ctx context.Context, index uint64) (audit.Proof, error) {
 // Keys returns the public keys of the log, the first one first; none where it
 // has none yet.
 func (n *Notary) Keys() ([]audit.PublicKey, error) { return readPublic(n.pubPath()) }
+
+// Fits says whether the log goes on from c, which somebody else kept.
+//
+// # Errors
+//
+// audit.ErrRolledBack where the log is shorter; audit.ErrAltered where its first
+// entries are others.
+func (n *Notary) Fits(ctx context.Context, c audit.Checkpoint) error {
+	tip, err := n.c.Log.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Tree.Size > tip.Size() {
+		return fmt.Errorf("%w: it has %d entries, and the checkpoint tells of %d", audit.ErrRolledBack, tip.Size(), c.Tree.Size)
+	}
+	return n.tree.with(ctx, audit.Tree{Size: tip.Size(), Root: tip.Root()}, func(read audit.HashReader) error {
+		root, err := audit.RootOf(c.Tree.Size, read)
+		if err == nil && root != c.Tree.Root {
+			err = fmt.Errorf("%w: its first %d entries are not those of the checkpoint", audit.ErrAltered, c.Tree.Size)
+		}
+		return err
+	})
+}
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)

@@ -45,7 +45,7 @@ func (h *house) state() string  { return filepath.Join(h.dir, "state") }
 func (h *house) reopen(t testing.TB) {
 	t.Helper()
 	h.log = audit.NewLog(h)
-	n, err := notary.New(notary.Config{Log: h.log, Data: h.data(), Second: h.second(), State: h.state(), Tenant: "@host", Actor: "op",
+	n, err := notary.New(notary.Config{Log: h.log, Data: h.data(), Second: h.second(), State: h.state(), Tenant: "@host",
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -245,7 +245,7 @@ func TestLoss(t *testing.T) {
 func accept(t *testing.T, h *house) {
 	t.Helper()
 	h.reopen(t)
-	if _, err := h.AcceptLoss(t.Context(), "a disk failed"); err != nil {
+	if _, err := h.AcceptLoss(t.Context(), "op", "a disk failed"); err != nil {
 		t.Fatal(err)
 	}
 	h.reopen(t)
@@ -257,12 +257,12 @@ func accept(t *testing.T, h *house) {
 	}
 	found := false
 	for _, e := range h.entries(t) {
-		found = found || e.Subject == "accept-loss" && e.Fact("reason") == "a disk failed" && e.Fact("loss") != ""
+		found = found || e.Subject == "accept-loss" && e.Actor == "op" && e.Fact("reason") == "a disk failed" && e.Fact("loss") != ""
 	}
 	if !found {
 		t.Error("the log does not tell who accepted the loss")
 	}
-	if _, err := h.AcceptLoss(t.Context(), "again"); !errors.Is(err, notary.ErrNoLoss) {
+	if _, err := h.AcceptLoss(t.Context(), "op", "again"); !errors.Is(err, notary.ErrNoLoss) {
 		t.Errorf("a second time: got %v, want ErrNoLoss", err)
 	}
 }
@@ -357,7 +357,7 @@ func TestKey(t *testing.T) {
 func TestRotate(t *testing.T) {
 	h := newHouse(t)
 	h.write(t, 3)
-	next, err := h.Rotate(t.Context(), "a year has passed")
+	next, err := h.Rotate(t.Context(), "op", "a year has passed")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +396,7 @@ func TestRotate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	third, err := h.Rotate(t.Context(), "")
+	third, err := h.Rotate(t.Context(), "op", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -538,5 +538,35 @@ func TestSecondFolderAway(t *testing.T) {
 	h.sign(t)
 	if v, err := h.verify(t); err != nil || v.Claims != 5 {
 		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+// A checkpoint that somebody else kept, such as that of a receipt, tells of a log
+// that was rolled back or altered.
+func TestFits(t *testing.T) {
+	h := newHouse(t)
+	h.write(t, 5)
+	early := h.sign(t)
+	h.write(t, 5)
+	late := h.sign(t)
+	for _, c := range []audit.Checkpoint{early, late, early} {
+		if err := h.Fits(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	}
+	entries := h.entries(t)
+	h.replace(t, entries[:8])
+	if err := h.Fits(t.Context(), early); err != nil {
+		t.Error(err)
+	}
+	if err := h.Fits(t.Context(), late); !errors.Is(err, audit.ErrRolledBack) {
+		t.Errorf("got %v, want ErrRolledBack", err)
+	}
+	entries[2].Subject = "edited"
+	h.replace(t, entries)
+	for _, c := range []audit.Checkpoint{early, late} {
+		if err := h.Fits(t.Context(), c); !errors.Is(err, audit.ErrAltered) {
+			t.Errorf("got %v, want ErrAltered", err)
+		}
 	}
 }

@@ -2,7 +2,6 @@ package notary
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,43 +26,50 @@ const hashBytes = int64(len(audit.Hash{}))
 
 // prove returns the proof of the leaf at index in c.
 func (t *tree) prove(ctx context.Context, c audit.Checkpoint, index uint64, leaf []byte) (p audit.Proof, err error) {
+	err = t.with(ctx, c.Tree, func(read audit.HashReader) error {
+		p, err = audit.Prove(c, index, leaf, read)
+		return err
+	})
+	return p, err
+}
+
+// consistency returns the proof that the tree after goes on from the first before
+// leaves.
+func (t *tree) consistency(ctx context.Context, before uint64, after audit.Tree) (path []audit.Hash, err error) {
+	err = t.with(ctx, after, func(read audit.HashReader) error {
+		path, err = audit.ProveConsistency(before, after.Size, read)
+		return err
+	})
+	return path, err
+}
+
+// with calls f with hashes that make the root of want.
+func (t *tree) with(ctx context.Context, want audit.Tree, f func(audit.HashReader) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lock, err := ownfile.WaitLock(ctx, t.path)
 	if err != nil {
-		return p, err
+		return err
 	}
 	defer lock.Close()
 	for range 2 {
-		var read audit.HashReader
-		if read, err = t.grow(ctx, lock.File(), c.Tree.Size); err != nil {
-			return p, err
+		read, err := t.grow(ctx, lock.File(), want.Size)
+		if err != nil {
+			return err
 		}
-		if p, err = audit.Prove(c, index, leaf, read); !errors.Is(err, audit.ErrProof) {
-			return p, err
+		root, err := audit.RootOf(want.Size, read)
+		if err != nil {
+			return err
+		}
+		if root == want.Root {
+			return f(read)
 		}
 		// What stands in the file is of another log: begin anew, once.
 		if err := lock.File().Truncate(0); err != nil {
-			return audit.Proof{}, err
+			return err
 		}
 	}
-	return audit.Proof{}, err
-}
-
-// consistency returns the proof that the tree of size after goes on from before.
-func (t *tree) consistency(ctx context.Context, before, after uint64) ([]audit.Hash, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	lock, err := ownfile.WaitLock(ctx, t.path)
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Close()
-	read, err := t.grow(ctx, lock.File(), after)
-	if err != nil {
-		return nil, err
-	}
-	return audit.ProveConsistency(before, after, read)
+	return fmt.Errorf("%w: its first %d entries are not those of the checkpoint", audit.ErrAltered, want.Size)
 }
 
 // grow adds the hashes of the leaves that are missing, up to size leaves.

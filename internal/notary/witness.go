@@ -13,7 +13,7 @@ import (
 func (n *Notary) cosign(ctx context.Context, c audit.Checkpoint) (audit.Checkpoint, error) {
 	for _, w := range n.c.Witnesses {
 		lines, err := w.Cosign(ctx, c, func(before uint64) ([]audit.Hash, error) {
-			return n.tree.consistency(ctx, before, c.Tree.Size)
+			return n.tree.consistency(ctx, before, c.Tree)
 		})
 		if err != nil {
 			n.c.Logger.Warn("a witness has not cosigned", "witness", w.Name(), "size", c.Tree.Size, "err", err)
