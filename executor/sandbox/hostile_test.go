@@ -60,6 +60,7 @@ func TestHostile(t *testing.T) {
 // The same holds for a host that is an ordinary user. Without a cgroup of its own
 // the limits of memory and processor time are not promised.
 func TestHostileAsAnotherUser(t *testing.T) {
+	t.Parallel()
 	t.Run("without a cgroup", func(t *testing.T) { asNobody(t, false, "^TestHostile$") })
 	t.Run("with a delegated cgroup", func(t *testing.T) { asNobody(t, true, "^TestHostile$") })
 }

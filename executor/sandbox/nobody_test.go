@@ -7,22 +7,28 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/tracon-go/tracon/internal/execfile"
 )
 
-// nobody is another user, who may do nothing in particular.
-const nobody = 65534
+// nobodies are as many other users, who may do nothing in particular. Each run as
+// another user has one of its own: what the kernel counts for each user, one of
+// them may use up while others run.
+var nobodies atomic.Int32
+
+func nobody() int { return 65534 - int(nobodies.Add(1)) }
 
 // asNobodyEnv says that the tests run as another user on behalf of [asNobody].
 const asNobodyEnv = "TRACON_TEST_AS_NOBODY"
 
-// asNobody runs the tests that match once more as another user. Delegated gives
-// that user a part of the cgroup tree. It does nothing where the tests already
-// run as one without rights.
+// asNobody runs the tests that match once more as another user, beside others
+// that do so. Delegated gives that user a part of the cgroup tree. It does nothing
+// where the tests already run as one without rights.
 func asNobody(t *testing.T, delegated bool, match string) {
 	t.Helper()
 	if os.Getenv(asNobodyEnv) != "" {
@@ -32,6 +38,8 @@ func asNobody(t *testing.T, delegated bool, match string) {
 		t.Log("these tests already run as an ordinary user")
 		return
 	}
+	t.Parallel()
+	user := nobody()
 	dir, err := os.MkdirTemp("", "tracon-nobody-")
 	if err != nil {
 		t.Fatal(err)
@@ -51,17 +59,17 @@ func asNobody(t *testing.T, delegated bool, match string) {
 		t.Fatal(err)
 	}
 	for _, d := range []string{dir, tmp} {
-		if err := os.Chown(d, nobody, nobody); err != nil {
+		if err := os.Chown(d, user, user); err != nil {
 			t.Fatal(err)
 		}
 	}
 	args := []string{exe, "-test.run", match, "-test.v"}
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
 	if delegated {
 		// The shell is still root when it enters, and leaves that behind.
-		text := "for f; do shift; [ \"$f\" = -- ] && break; echo 0 >\"$f\" || exit 1; done\nexec setpriv --reuid 65534 --regid 65534 --clear-groups -- \"$@\"\n"
-		cmd = exec.CommandContext(t.Context(), "sh", append(append(append([]string{"-c", text, "sh"}, delegate(t)...), "--"), args...)...)
+		text := fmt.Sprintf("for f; do shift; [ \"$f\" = -- ] && break; echo 0 >\"$f\" || exit 1; done\nexec setpriv --reuid %d --regid %[1]d --clear-groups -- \"$@\"\n", user)
+		cmd = exec.CommandContext(t.Context(), "sh", slices.Concat([]string{"-c", text, "sh"}, delegate(t, user), []string{"--"}, args)...)
 	}
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), asNobodyEnv+"=1", "TMPDIR="+tmp, "XDG_RUNTIME_DIR=")
@@ -83,9 +91,9 @@ func copyFile(from, to string) error {
 	return execfile.Write(to, in)
 }
 
-// delegate makes cgroups that belong to nobody below those of this process, and
+// delegate makes cgroups that belong to the user below those of this process, and
 // returns the files by which a process enters them.
-func delegate(t *testing.T) []string {
+func delegate(t *testing.T, user int) []string {
 	t.Helper()
 	cgroup, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -98,7 +106,7 @@ func delegate(t *testing.T) []string {
 			if f[1] != controller {
 				continue
 			}
-			dir := filepath.Join("/sys/fs/cgroup", controller, f[2], fmt.Sprintf("tracon-test-%d", os.Getpid()))
+			dir := filepath.Join("/sys/fs/cgroup", controller, f[2], fmt.Sprintf("tracon-test-%d-%d", os.Getpid(), user))
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +116,7 @@ func delegate(t *testing.T) []string {
 				}
 			})
 			for _, name := range []string{"", "tasks", "cgroup.procs"} {
-				if err := os.Chown(filepath.Join(dir, name), nobody, nobody); err != nil {
+				if err := os.Chown(filepath.Join(dir, name), user, user); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -127,6 +135,7 @@ func delegate(t *testing.T) []string {
 // The whole suite holds for an ordinary user, with a part of the cgroup tree and
 // without one.
 func TestAsAnotherUser(t *testing.T) {
+	t.Parallel()
 	const match = "^(TestConformance|TestPosture|TestNothingLeaks|TestWalls|TestRefusedSocketsAreNoted|TestKnockOut|TestInterpreterElsewhere|TestProgramsWork)$"
 	t.Run("without a cgroup", func(t *testing.T) { asNobody(t, false, match) })
 	t.Run("with a delegated cgroup", func(t *testing.T) { asNobody(t, true, match) })
