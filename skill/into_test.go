@@ -62,6 +62,18 @@ func zipOf(files []bundle.File) []byte {
 	return rawZip("", "", entries...)
 }
 
+// wholeZip reads an archive into memory.
+func wholeZip(b []byte, limits bundle.Limits) (Skill, error) {
+	files, left, err := ReadZip(bytes.NewReader(b), int64(len(b)), limits)
+	if err != nil {
+		return Skill{}, err
+	}
+	s, err := FromFiles(files, limits)
+	s.Diagnostics = append(left, s.Diagnostics...)
+	sortDiagnostics(s.Diagnostics)
+	return s, err
+}
+
 // into reads a folder or a zip file into k.
 func into(source string, k Keeper) (Outline, bundle.Content, error) {
 	b, err := os.ReadFile(source)
@@ -71,11 +83,11 @@ func into(source string, k Keeper) (Outline, bundle.Content, error) {
 	return ReadZipInto(bytes.NewReader(b), int64(len(b)), bundle.Limits{}, k)
 }
 
-// sameInto ends the test when reading piece by piece says anything else than reading
-// whole, with s and err.
-func sameInto(t interface{ Fatalf(string, ...any) }, source string, s Skill, err error) {
+// sameInto ends the test when read, which reads piece by piece, says anything else
+// than s and err, which reading whole says.
+func sameInto(t interface{ Fatalf(string, ...any) }, s Skill, err error, read func(Keeper) (Outline, bundle.Content, error)) {
 	k := newPassing("")
-	o, c, err2 := into(source, k)
+	o, c, err2 := read(k)
 	switch {
 	case (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error():
 		t.Fatalf("piece by piece the error is %v, want %v", err2, err)
@@ -127,19 +139,13 @@ func TestReadIntoIsRead(t *testing.T) {
 			t.Fatalf("no folder")
 		}
 		s, err := Read(folder, bundle.Limits{})
-		sameInto(t, folder, s, err)
+		sameInto(t, s, err, func(k Keeper) (Outline, bundle.Content, error) { return into(folder, k) })
 
-		archive, b := filepath.Join(dir, "s.zip"), zipOf(list)
-		if err := os.WriteFile(archive, b, 0o644); err != nil {
-			t.Fatalf("%v", err)
-		}
-		unpacked, left, err := ReadZip(bytes.NewReader(b), int64(len(b)), bundle.Limits{})
-		if err == nil {
-			s, err = FromFiles(unpacked, bundle.Limits{})
-		}
-		s.Diagnostics = append(left, s.Diagnostics...)
-		sortDiagnostics(s.Diagnostics)
-		sameInto(t, archive, s, err)
+		b := zipOf(list)
+		s, err = wholeZip(b, bundle.Limits{})
+		sameInto(t, s, err, func(k Keeper) (Outline, bundle.Content, error) {
+			return ReadZipInto(bytes.NewReader(b), int64(len(b)), bundle.Limits{}, k)
+		})
 	})
 }
 

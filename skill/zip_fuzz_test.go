@@ -40,6 +40,10 @@ func FuzzReadZipEntry(f *testing.F) {
 func checkZip(t *testing.T, b []byte) {
 	limits := bundle.Limits{FileBytes: 1 << 16, TotalBytes: 1 << 17, Files: 64}
 	files, diags, err := ReadZip(bytes.NewReader(b), int64(len(b)), limits)
+	whole, wholeErr := wholeZip(b, limits)
+	sameInto(t, whole, wholeErr, func(k Keeper) (Outline, bundle.Content, error) {
+		return ReadZipInto(bytes.NewReader(b), int64(len(b)), limits, k)
+	})
 	if err != nil {
 		if !errors.Is(err, bundle.ErrContent) || len(files) > 0 || strings.ContainsFunc(err.Error(), hidden) || len(err.Error()) > 3000 {
 			t.Fatalf("%d files, error %q", len(files), err)

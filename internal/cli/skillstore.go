@@ -33,7 +33,9 @@ func (a *app) skillImportCmd() *cobra.Command {
 		Long: `Keeps the content in the store as the newest version of the tenant's skill, and the
 versions before it in its history. It grants nothing. An archive is bounded before
 it is unpacked and refused whole when an entry leaves the folder, is a link, or
-stands twice.
+stands twice. The files are read once, one by one, and wait in the data folder
+until the store has them: it needs room for the skill twice, and memory follows the
+largest file.
 
 A single script becomes a skill of its own: --name names it; it takes its arguments
 on standard input unless --arguments says otherwise.`,
