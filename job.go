@@ -11,6 +11,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/slot"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -20,7 +21,7 @@ type job struct {
 	req      executor.Request
 	admitted time.Time
 	waited   time.Duration
-	release  func()            // gives the slot back; nil where there was none
+	slot     slot.Slot         // nil where there was none
 	done     func(Observation) // everything is known
 }
 
@@ -69,24 +70,32 @@ func (j *job) keep(ctx context.Context, stop context.CancelCauseFunc, decided *a
 	defer limit.Stop()
 
 	var a answer
+	lost := false
 	select {
 	case a = <-came:
+	case <-j.slot.Lost():
+		// Another host may have it now, so the script must not go on.
+		stop(slot.ErrLost)
+		select {
+		case <-came:
+		case <-limit.C: // what the executor cannot stop is out even so
+			j.r.abandon(came)
+			a.out.Abandoned = true
+		}
+		lost = true
+		a.err = fmt.Errorf("%w: %w", ErrExecutorFailed, slot.ErrLost)
 	case <-limit.C:
 		select {
 		case a = <-came: // at the same moment
 		default:
 			stop(errWaitLimit)
-			j.r.abandoned.Add(1)
-			go func() {
-				<-came
-				j.r.abandoned.Add(-1)
-			}()
+			j.r.abandon(came)
 			a.out = Outcome{Ending: executor.Expired(), Abandoned: true,
 				Notes: []string{"the executor had not answered at the wait limit; its work may go on"}}
 		}
 	}
 	a.out.Duration = time.Since(start)
-	if a.err != nil && ctx.Err() != nil && !a.out.Abandoned {
+	if a.err != nil && ctx.Err() != nil && !a.out.Abandoned && !lost {
 		decided.CompareAndSwap(undecided, byCaller) // the executor was told before the caller was
 	}
 	if !decided.CompareAndSwap(undecided, byKeeper) {
@@ -95,6 +104,15 @@ func (j *job) keep(ctx context.Context, stop context.CancelCauseFunc, decided *a
 	stop(nil)
 	a.out, a.err = j.finish(a.out, a.err)
 	ended <- a
+}
+
+// abandon counts an execution until its answer comes.
+func (r *Runner) abandon(came <-chan answer) {
+	r.abandoned.Add(1)
+	go func() {
+		<-came
+		r.abandoned.Add(-1)
+	}()
 }
 
 // call calls the executor. Whatever it does, an answer comes of it.
@@ -150,8 +168,8 @@ func (j *job) finish(out Outcome, err error) (Outcome, error) {
 	if errors.Is(werr, toolcall.ErrExists) { // two calls came with one id; the log has both endings even so
 		_, werr = j.r.gate.End(ctx, j.req, ending, facts, nil)
 	}
-	if j.release != nil {
-		j.release()
+	if j.slot != nil {
+		j.slot.Release()
 	}
 	if err != nil && Code(out, err) != "cancelled" {
 		j.r.log.Warn("a call failed", "run", j.req, "ending", ending, "err", err)

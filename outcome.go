@@ -11,6 +11,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/slot"
 )
 
 // An Outcome is what came of a call that reached the executor.
@@ -38,7 +39,7 @@ type Outcome struct {
 // Errors that Run returns besides a *gate.Denial and audit.ErrUnavailable.
 var (
 	// ErrBusy: there was no slot in time, or no place in the queue. Try again; a *BusyError says when.
-	ErrBusy = errors.New("tracon: busy")
+	ErrBusy = slot.ErrBusy
 	// ErrCancelled: the caller stopped the call. It wraps the cause too.
 	ErrCancelled = errors.New("tracon: cancelled")
 	// ErrExecutorUnavailable: the executor could not start the script.

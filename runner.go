@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,13 +15,14 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/slot"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
 // What a [Config] means by zero.
 const (
-	DefaultSlotsPerCPU = 2 // Slots: twice the processors
-	DefaultQueue       = 1024
+	DefaultSlotsPerCPU = slot.DefaultPerCPU // Slots: twice the processors
+	DefaultQueue       = slot.DefaultQueue
 	DefaultSlotWait    = 30 * time.Second
 	DefaultGrace       = 5 * time.Second
 )
@@ -47,6 +47,11 @@ type Config struct {
 	// Receipts makes the receipt of each admitted call, for its Outcome. Nil makes
 	// none.
 	Receipts Receipts
+
+	// Pool bounds how many scripts run at once, and how many calls wait: one that
+	// several hosts share. Nil means one of this Runner, of the four numbers below,
+	// which hold for no other.
+	Pool slot.Pool
 
 	// Slots is how many scripts run at once. Zero means twice the processors.
 	Slots int
@@ -83,7 +88,7 @@ type Runner struct {
 	name     string // of the executor, where it does not say
 	calls    toolcall.Store
 	receipts Receipts
-	slots    *slots
+	pool     slot.Pool
 	slotWait time.Duration
 	grace    time.Duration
 	observer Observer
@@ -127,17 +132,15 @@ func New(c Config) (*Runner, error) {
 		}
 		c.Executor, closeDefault = e, e.Close
 	}
-	total := cmp.Or(c.Slots, DefaultSlotsPerCPU*runtime.NumCPU())
-	queue := cmp.Or(c.Queue, DefaultQueue)
 	r := &Runner{
 		gate: c.Gate, exec: c.Executor, calls: c.Calls, receipts: c.Receipts, close: closeDefault,
-		slots: &slots{
-			total: total, perTenant: min(cmp.Or(c.SlotsPerTenant, max(total/2, 1)), total),
-			queue: queue, queuePerTenant: min(cmp.Or(c.QueuePerTenant, max(queue/2, 1)), queue),
-			tenants: map[string]*share{},
-		},
+		pool: &slots{Limits: slot.Limits{Slots: c.Slots, SlotsPerTenant: c.SlotsPerTenant, Queue: c.Queue, QueuePerTenant: c.QueuePerTenant}.OrDefaults(),
+			tenants: map[string]*share{}},
 		slotWait: cmp.Or(c.SlotWait, DefaultSlotWait), grace: cmp.Or(c.Grace, DefaultGrace),
 		observer: c.Observer, log: cmp.Or(c.Logger, slog.Default()),
+	}
+	if c.Pool != nil {
+		r.pool = c.Pool
 	}
 	if r.observer == nil {
 		r.observer = noObserver{}
@@ -212,8 +215,8 @@ type Stats struct {
 
 // Stats returns what is going on now.
 func (r *Runner) Stats() Stats {
-	inUse, waiting := r.slots.count()
-	return Stats{r.slots.total, inUse, waiting, r.abandoned.Load(), r.unwritten.Load()}
+	n := r.pool.Count()
+	return Stats{n.Slots, n.InUse, n.Waiting, r.abandoned.Load(), r.unwritten.Load()}
 }
 
 // Run takes call through the gates, waits for a slot, and runs it once. It
@@ -278,11 +281,11 @@ func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
 	if ctx.Err() != nil {
 		return nil, cancelled(ctx)
 	}
-	p, err := r.slots.enter(call.Tenant)
+	p, err := r.pool.Enter(ctx, call.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	defer p.leave()
+	defer p.Leave()
 	s, err := r.Standing(ctx)
 	if err != nil {
 		return nil, err
@@ -295,14 +298,14 @@ func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
 		return nil, err
 	}
 	j := &job{r: r, req: req, admitted: time.Now()}
-	release, err := p.wait(ctx, r.slotWait)
+	held, err := p.Wait(ctx, r.slotWait)
 	j.waited = time.Since(j.admitted)
 	if err == nil {
 		if err = r.gate.Confirm(ctx, req); err == nil {
-			j.release = release
+			j.slot = held
 			return j, nil
 		}
-		release()
+		held.Release()
 	}
 	if ctx.Err() != nil && !errors.Is(err, gate.ErrDenied) {
 		err = cancelled(ctx)

@@ -2,17 +2,16 @@ package tracon
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
+
+	"github.com/tracon-go/tracon/slot"
 )
 
-// slots bounds how many runs are out, in all and for one tenant, and how many
-// calls wait. It is fair: a free slot goes to the waiting tenant that has the
-// fewest, and among those to the one that has waited longest for its turn.
+// slots is the [slot.Pool] of one process. It bounds how many runs are out, in all
+// and for one tenant, and how many calls wait.
 type slots struct {
-	total, perTenant      int
-	queue, queuePerTenant int
+	slot.Limits
 
 	mu      sync.Mutex
 	tenants map[string]*share // those with a slot or a place
@@ -39,15 +38,15 @@ type place struct {
 	tenant string
 }
 
-// enter takes a place, or returns a *BusyError.
-func (s *slots) enter(tenant string) (*place, error) {
+// Enter implements [slot.Pool].
+func (s *slots) Enter(_ context.Context, tenant string) (slot.Place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sh := s.tenants[tenant]
 	if sh == nil {
 		sh = &share{}
 	}
-	if s.places >= s.queue || sh.places >= s.queuePerTenant {
+	if s.places >= s.Queue || sh.places >= s.QueuePerTenant {
 		return nil, &BusyError{RetryAfter: s.retryAfter()}
 	}
 	s.tenants[tenant] = sh
@@ -56,15 +55,10 @@ func (s *slots) enter(tenant string) (*place, error) {
 	return &place{s, tenant}, nil
 }
 
-// retryAfter guesses when there is room: what waits, by how fast slots come
-// back. It is at least a second and at most a minute.
-func (s *slots) retryAfter() time.Duration {
-	guess := s.held * time.Duration(s.places) / time.Duration(s.total)
-	return min(max(guess.Round(time.Second), time.Second), time.Minute)
-}
+func (s *slots) retryAfter() time.Duration { return slot.RetryAfter(s.held, s.places, s.Slots) }
 
-// leave gives the place back. It is called once, whether or not it led to a slot.
-func (p *place) leave() {
+// Leave implements [slot.Place].
+func (p *place) Leave() {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	p.s.places--
@@ -72,9 +66,21 @@ func (p *place) leave() {
 	p.s.forget(p.tenant)
 }
 
-// wait takes a slot, and returns what gives it back, to be called once. After
-// at most limit it returns a *BusyError; when ctx is done, its cause.
-func (p *place) wait(ctx context.Context, limit time.Duration) (release func(), err error) {
+// held is a slot that was given.
+type held struct {
+	s      *slots
+	tenant string
+	since  time.Time
+}
+
+// Release implements [slot.Slot].
+func (h *held) Release() { h.s.release(h.tenant, time.Since(h.since)) }
+
+// Lost implements [slot.Slot]: what is this process's own stays so.
+func (h *held) Lost() <-chan struct{} { return nil }
+
+// Wait implements [slot.Place].
+func (p *place) Wait(ctx context.Context, limit time.Duration) (_ slot.Slot, err error) {
 	w := &waiter{make(chan struct{})}
 	p.s.mu.Lock()
 	sh := p.s.tenants[p.tenant]
@@ -91,13 +97,12 @@ func (p *place) wait(ctx context.Context, limit time.Duration) (release func(), 
 	case <-timer.C:
 		err = &BusyError{}
 	}
-	taken := time.Now()
-	release = func() { p.s.release(p.tenant, time.Since(taken)) }
+	h := &held{p.s, p.tenant, time.Now()}
 	if err == nil {
-		return release, nil
+		return h, nil
 	}
 	if !p.s.withdraw(p.tenant, w) {
-		release() // it was given at the same moment
+		h.Release() // it was given at the same moment
 	}
 	if busy, ok := err.(*BusyError); ok {
 		p.s.mu.Lock()
@@ -142,10 +147,10 @@ func (s *slots) forget(tenant string) {
 
 // dispatch gives free slots away. The queue is bounded, so the walk is too.
 func (s *slots) dispatch() {
-	for s.inUse < s.total {
+	for s.inUse < s.Slots {
 		var next *share
 		for _, sh := range s.tenants {
-			if len(sh.waiting) == 0 || sh.inUse >= s.perTenant {
+			if len(sh.waiting) == 0 || sh.inUse >= s.SlotsPerTenant {
 				continue
 			}
 			if next == nil || sh.inUse < next.inUse || sh.inUse == next.inUse && sh.served < next.served {
@@ -165,22 +170,16 @@ func (s *slots) dispatch() {
 	}
 }
 
-// count returns how many slots are held and how many calls wait for one.
-func (s *slots) count() (inUse, waiting int) {
+// Count implements [slot.Pool].
+func (s *slots) Count() slot.Count {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c := slot.Count{Slots: s.Slots, InUse: s.inUse}
 	for _, sh := range s.tenants {
-		waiting += len(sh.waiting)
+		c.Waiting += len(sh.waiting)
 	}
-	return s.inUse, waiting
+	return c
 }
 
 // A BusyError says that there was no room, and when it is worth to try again.
-type BusyError struct{ RetryAfter time.Duration }
-
-func (e *BusyError) Error() string {
-	return fmt.Sprintf("%v; try again in %s", ErrBusy, e.RetryAfter)
-}
-
-// Unwrap returns ErrBusy.
-func (e *BusyError) Unwrap() error { return ErrBusy }
+type BusyError = slot.BusyError

@@ -24,8 +24,9 @@ var rooms = map[string]rule{
 	"grant":    {"audit bundle", "", true, "who may run which content; its changes are audited"},
 	"gate":     {"audit bundle grant internal/id", "", true, "the core decides by values alone: no executor, no concrete store"},
 	"executor": {"bundle gate grant", "", true, "the seam sees what was admitted; with no log it can write none (R18)"},
+	"slot":     {"", "", true, "what bounds the runs: the runner's own, or that of a store of several hosts"},
 	"toolcall": {"audit bundle", "", true, "a record is made by the runner, not by the gates"},
-	"":         {"audit bundle executor executor/process executor/sandbox gate grant toolcall", "", true, "the front door may name the platform's default executor"},
+	"":         {"audit bundle executor executor/process executor/sandbox gate grant slot toolcall", "", true, "the front door may name the platform's default executor"},
 	"admin":    {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
 
 	// How scripts run.
