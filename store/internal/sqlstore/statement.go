@@ -55,7 +55,7 @@ const (
 	calls
 	callsOfSkill
 
-	tenantsOfAll
+	tenantBehind
 	grantsFrom
 	versionsFrom
 	callsFrom
@@ -132,8 +132,10 @@ var texts = [statements]string{
 	callsOfSkill: `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND skill = $2 AND id < $3
 		ORDER BY id DESC LIMIT $4`,
 
-	tenantsOfAll: `SELECT tenant FROM tenant_head UNION SELECT tenant FROM policy UNION SELECT tenant FROM grants
-		UNION SELECT tenant FROM skill_version UNION SELECT tenant FROM call_record ORDER BY tenant`,
+	tenantBehind: `SELECT MIN(tenant) FROM (SELECT MIN(tenant) AS tenant FROM tenant_head WHERE tenant > $1
+		UNION ALL SELECT MIN(tenant) FROM policy WHERE tenant > $1 UNION ALL SELECT MIN(tenant) FROM grants WHERE tenant > $1
+		UNION ALL SELECT MIN(tenant) FROM skill_version WHERE tenant > $1
+		UNION ALL SELECT MIN(tenant) FROM call_record WHERE tenant > $1) AS one`,
 	grantsFrom:   `SELECT n, ` + grantColumns + ` FROM grants WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
 	versionsFrom: `SELECT n, ` + versionColumns + ` FROM skill_version WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
 	callsFrom:    `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3`,
@@ -150,7 +152,7 @@ var (
 	reading = []statement{
 		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,
 		versionsOfSkill, skillsOfTenant, names, declaration, files, entries, file, call, calls, callsOfSkill,
-		tenantHead, tenantsOfAll, grantsFrom, versionsFrom, callsFrom, contentsFrom,
+		tenantHead, tenantBehind, grantsFrom, versionsFrom, callsFrom, contentsFrom,
 	}
 )
 

@@ -111,19 +111,13 @@ func (v *survey) HistoryEnd(ctx context.Context, tenant string) (at audit.Link, 
 // Tenants implements [store.Survey].
 func (v *survey) Tenants(ctx context.Context) (names []string, err error) {
 	err = v.view.reads(ctx, "the names of the tenants", func() error {
-		rows, err := v.view.read[tenantsOfAll].QueryContext(ctx)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var name string
-			if err := rows.Scan(&name); err != nil {
-				return damaged("the name of a tenant: %w", err)
+		for last := ""; ; {
+			var next sql.NullString
+			if err := v.view.read[tenantBehind].QueryRowContext(ctx, last).Scan(&next); err != nil || !next.Valid {
+				return err
 			}
-			names = append(names, name)
+			names, last = append(names, next.String), next.String
 		}
-		return rows.Err()
 	})
 	return names, err
 }
