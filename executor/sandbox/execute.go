@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -52,7 +51,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	j := job{
 		extension: req.Extension(), interpreter: req.Interpreter(), skill: req.Bundle(), inputs: req.Inputs(),
 		stdin: req.Stdin(), env: req.Environment(), timeout: req.Timeout(), output: req.MaxOutputBytes(), live: req.Live(),
-		limits: box.Limits{Memory: req.Memory(), Processes: req.Processes(), Processors: e.config.Processors},
+		tenant: req.Tenant(), limits: e.limits.of(req.Memory(), req.Processes()),
 	}
 	j.harvest.Bytes, j.harvest.Files = req.MaxOutputs()
 	j.harvest.Patterns = req.OutputPatterns()
@@ -103,6 +102,7 @@ func environment(more map[string]string) []string {
 
 // A job is what one box is made for: a script, or a probe.
 type job struct {
+	tenant        string
 	extension     string
 	interpreter   gate.Interpreter
 	argv          []string
@@ -169,7 +169,7 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	r.name = newName()
 	held := j.limits
 	held.Processes += overhead
-	if r.group, err = e.limits.newRun(r.name, held); err != nil {
+	if r.group, err = e.limits.newRun(j.tenant, r.name, held); err != nil {
 		return r, err
 	}
 	r.order = order{
@@ -177,7 +177,7 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space, runtime: runtime,
 		rlimits: e.setup.within(e.limits.rlimits(interpreter.KindOf(j.extension, j.interpreter.Path), held, j.timeout)),
 	}
-	r.expect = e.setup.expect(r, "/"+filepath.Join("tracon-"+e.instance.Name(), r.name), e.limits.count())
+	r.expect = e.setup.expect(r, e.limits.count())
 	return r, nil
 }
 
@@ -268,7 +268,8 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 		}
 		return executor.Result{}, errClosing
 	}
-	if out.Ending, err = ending(why, c, r.group.outOfMemory()); err != nil {
+	outOfMemory := r.group.outOfMemory()
+	if out.Ending, err = ending(why, c, outOfMemory); err != nil {
 		return executor.Result{}, err
 	}
 	if left := int(c.end.number); why == ended && c.end.tag == 'D' && left > 0 {
@@ -277,7 +278,7 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	if note := c.refusals.note(); note != "" {
 		out.Notes = append(out.Notes, note)
 	}
-	if code, ok := out.Ending.ExitCode(); ok && r.group.outOfMemory() {
+	if code, ok := out.Ending.ExitCode(); ok && outOfMemory {
 		out.Notes = append(out.Notes, fmt.Sprintf("a process of the script was killed at the limit of memory; the script itself ended with exit code %d", code))
 	}
 	files, told := box.Adopt(r.folders, j.skill, j.inputs, r.laid, reach(j.skill)).Collect(j.harvest)

@@ -60,7 +60,7 @@ func New(c Config) (*Executor, error) { return open(c, func(*setup) {}) }
 
 // open makes an Executor whose setup was changed before anything was proved.
 func open(c Config, change func(*setup)) (e *Executor, err error) {
-	if c.Space < 0 || c.Processors < 0 {
+	if c.Space < 0 || c.Processors < 0 || c.DiskRate < 0 {
 		return nil, errors.New("sandbox: a negative limit")
 	}
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
@@ -93,12 +93,25 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 		return e, fmt.Errorf("sandbox: %w", err)
 	}
 	e.instance = instance
-	e.limits = openLimits(instance.Name())
+	each := box.Limits{Processors: c.Processors, DiskRate: c.DiskRate}
+	if c.DiskRate > 0 {
+		if each.Disks, err = box.Disks(e.setup.layout.folders()); err != nil {
+			return e, diskWall(err)
+		}
+	}
+	e.limits = openLimits(instance.Name(), each)
+	if c.DiskRate > 0 && !e.limits.disks() {
+		return e, diskWall(e.limits.err)
+	}
 	if err = e.prove(); errors.Is(err, unix.EBUSY) && e.setup.asks {
 		e.setup.ask(false) // there is one who is asked already, such as a container's own
 		err = e.prove()
 	}
 	return e, err
+}
+
+func diskWall(err error) error {
+	return fmt.Errorf("%w: %w", ErrWall, &StepError{"limiting the rate of disks", err, "leave it unlimited (0), or have the programs of the host on a disk, and " + delegate})
 }
 
 // sweep stops what the scripts of a dead process left running.

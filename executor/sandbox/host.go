@@ -78,8 +78,8 @@ func (s *setup) within(list []rlimit) []rlimit {
 // newName returns a name that no other run has.
 func newName() string { return rand.Text() }
 
-// expect returns what the box of r must look like, in n cgroups whose paths end so.
-func (s *setup) expect(r *staged, cgroup string, n int) *expectation {
+// expect returns what the box of r must look like, in n cgroups of its own.
+func (s *setup) expect(r *staged, n int) *expectation {
 	id := r.order.hostID
 	status := map[string]string{"NoNewPrivs": "1", "Seccomp": "2", "Threads": "1", "Umask": "0077"}
 	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
@@ -90,7 +90,7 @@ func (s *setup) expect(r *staged, cgroup string, n int) *expectation {
 		status["Groups"] = ""
 	}
 	x := &expectation{
-		status: status, namespaces: s.namespaces, cgroup: cgroup, cgroups: n, program: r.program, rlimits: r.order.rlimits,
+		status: status, namespaces: s.namespaces, cgroup: r.group.path, cgroups: n, program: r.program, rlimits: r.order.rlimits,
 		users: id[0], groups: id[1], landlock: s.landlock.abi, filter: s.filter,
 		mounts: map[string]uint64{
 			"/":     attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,

@@ -100,3 +100,14 @@ func (l *layout) show(path string, folder bool) {
 	l.binds = append(l.binds, b)
 	l.grounds = append(l.grounds, grounds{path, rights})
 }
+
+// folders returns the folders of the host that are shown.
+func (l *layout) folders() []string {
+	var list []string
+	for _, b := range l.binds {
+		if b.folder {
+			list = append(list, b.path)
+		}
+	}
+	return list
+}

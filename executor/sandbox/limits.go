@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"syscall"
@@ -23,62 +24,95 @@ const overhead = 2
 type limits struct {
 	v2                    *box.Cgroups
 	v2Memory, v2Processes bool
-	v2CPU                 bool
+	v2CPU, v2IO           bool
 	v1                    *box.Controllers
 	err                   error // why a controller cannot be had
+	instance              string
+	each                  box.Limits // what all runs have in common
+	tenants               box.Tenants
 }
 
-func openLimits(instance string) *limits {
-	l := &limits{}
+// openLimits takes what this host has for what all runs are limited to.
+func openLimits(instance string, each box.Limits) *limits {
+	l := &limits{instance: instance, each: each}
+	disks := each.DiskRate > 0
 	v2, err := box.OpenCgroups(instance)
 	if err == nil {
 		l.v2Memory, l.v2Processes, l.v2CPU = v2.HoldsMemory(), v2.HoldsProcesses(), v2.HoldCPU()
+		l.v2IO = disks && v2.HoldIO()
 	}
-	if l.v2Memory || l.v2Processes || l.v2CPU {
+	if l.v2Memory || l.v2Processes || l.v2CPU || l.v2IO {
 		l.v2 = v2
 	} else {
 		_ = v2.Close() // it has nothing to offer: a box ends without it
 	}
 	var rest []string
-	for name, held := range map[string]bool{box.MemoryController: l.v2Memory, box.PidsController: l.v2Processes, box.CPUController: l.v2CPU} {
+	for name, held := range map[string]bool{box.MemoryController: l.v2Memory, box.PidsController: l.v2Processes, box.CPUController: l.v2CPU, box.IOController: l.v2IO || !disks} {
 		if !held {
 			rest = append(rest, name)
 		}
 	}
 	v1, err1 := box.OpenControllers(instance, rest)
 	l.v1, l.err = v1, errors.Join(err, err1)
+	l.tenants.Make = func(group string) error {
+		err := l.v2.NewTenant(group)
+		if err == nil {
+			if err = l.v1.NewTenant(group); err != nil {
+				err = errors.Join(err, l.v2.RemoveTenant(group))
+			}
+		}
+		return err
+	}
+	l.tenants.Remove = func(group string) error { return errors.Join(l.v2.RemoveTenant(group), l.v1.RemoveTenant(group)) }
 	return l
+}
+
+// of returns the limits of a run.
+func (l *limits) of(memory int64, processes int) box.Limits {
+	r := l.each
+	r.Memory, r.Processes = memory, processes
+	return r
 }
 
 func (l *limits) close() error {
 	if l == nil {
 		return nil
 	}
-	return errors.Join(l.v2.Close(), l.v1.Close())
+	return errors.Join(l.tenants.Close(), l.v2.Close(), l.v1.Close())
 }
 
 func (l *limits) memory() bool    { return l.v2Memory || l.v1.Holds(box.MemoryController) }
 func (l *limits) processes() bool { return l.v2Processes || l.v1.Holds(box.PidsController) }
 func (l *limits) cpu() bool       { return l.v2CPU || l.v1.Holds(box.CPUController) }
+func (l *limits) disks() bool     { return l.v2IO || l.v1.Holds(box.IOController) }
 
 // A group is the cgroups of one run.
 type group struct {
-	v2 *box.Cgroup
-	v1 *box.Control
+	limits *limits
+	tenant string // the name of the tenant's, in which they are
+	path   string // how the path of each ends
+	v2     *box.Cgroup
+	v1     *box.Control
 }
 
-func (l *limits) newRun(name string, want box.Limits) (g group, err error) {
-	if g.v2, err = l.v2.NewRun(name, want.Memory, want.Processes); err != nil {
-		return group{}, err
+// newRun makes the cgroups of a run of the tenant, in that of the tenant.
+func (l *limits) newRun(tenant, name string, want box.Limits) (g group, err error) {
+	if g.tenant, err = l.tenants.Enter(tenant); err != nil {
+		return group{}, fmt.Errorf("the cgroup of a tenant: %w", err)
 	}
-	if l.v2CPU {
+	name = g.tenant + "/" + name
+	g.limits, g.path = l, "/tracon-"+l.instance+"/"+name
+	if g.v2, err = l.v2.NewRun(name, want.Memory, want.Processes); err == nil && l.v2CPU {
 		err = g.v2.SetCPU(want.Processors)
+	}
+	if err == nil && l.v2IO {
+		err = g.v2.SetIO(want)
 	}
 	if err == nil {
 		g.v1, err = l.v1.NewRun(name, want)
 	}
 	if err != nil {
-		return group{}, errors.Join(err, g.v2.Remove())
+		return group{}, errors.Join(err, g.remove())
 	}
 	return g, nil
 }
@@ -92,7 +126,12 @@ func (g group) enter(attr *syscall.SysProcAttr) []*os.File {
 
 func (g group) outOfMemory() bool { return g.v2.OutOfMemory() || g.v1.OutOfMemory() }
 
-func (g group) remove() error { return errors.Join(g.v2.Remove(), g.v1.Remove()) }
+func (g group) remove() error {
+	if g.limits == nil {
+		return nil
+	}
+	return errors.Join(g.v2.Remove(), g.v1.Remove(), g.limits.tenants.Leave(g.tenant))
+}
 
 // rlimits returns the limits of each single process. Files have none: all that a
 // script can write lies in file systems of a fixed size.

@@ -33,7 +33,7 @@ func (e *Executor) Posture(context.Context) (executor.Posture, error) { return e
 const probeMemory = 32 << 20
 
 func (e *Executor) limit(processes int) box.Limits {
-	return box.Limits{Memory: probeMemory, Processes: processes + overhead, Processors: e.config.Processors}
+	return e.limits.of(probeMemory, processes+overhead)
 }
 
 // prove makes boxes whose probes attempt what the walls must keep them from, and
@@ -139,6 +139,10 @@ func (e *Executor) walls(made map[string][]string) []executor.Wall {
 	if e.limits.processes() {
 		processes = "a probe was refused more processes than its limit, which its cgroup holds"
 	}
+	rate := "; the rate of disks is not limited, which nobody asked for"
+	if l := e.limits.each; e.limits.disks() {
+		rate = fmt.Sprintf("; at most %d bytes a second are read from and written to each of the disks %s, which is written before a process enters the cgroup", l.DiskRate, strings.Join(l.Disks, ", "))
+	}
 	return []executor.Wall{
 		refused(wallFiles, "; each run's mounts are compared with the list from outside"),
 		refused(wallLandlock, fmt.Sprintf(" (Landlock, version %d)", e.setup.landlock.abi)),
@@ -146,13 +150,13 @@ func (e *Executor) walls(made map[string][]string) []executor.Wall {
 		refused(wallProcesses, ""),
 		refused(wallPrivileges, "; each run's capabilities are seen to be none from outside"),
 		refused(wallCalls, fmt.Sprintf("; mounting killed it; the filter has %d instructions", len(e.setup.filter)/8)),
-		refused(wallDisk, ""),
+		refused(wallDisk, rate),
 		{Name: "environment", Stands: true, Proof: "a box has none before its interpreter starts, which is seen from outside; the interpreter is given the fixed set and what the policy adds"},
 		{Name: "descriptors", Stands: true, Proof: "before it starts, a box is seen to have its three streams open, and two files that close at the start"},
 		{Name: "core files", Stands: true, Proof: "before it starts, a box is seen to have a limit of 1 byte, which also keeps its memory from a handler of the system"},
 		{Name: "cleanup", Stands: true, Proof: "the box's first process was waited for, and the kernel ends it only behind all the others of its namespace"},
 		limit("memory", memory, "a probe that took four times its limit was killed by its cgroup", "no cgroup limits a run's memory: each process is limited alone, to as much as the whole run may have"),
 		limit("processes", e.proveProcesses(), processes, "nothing limits a run's processes"),
-		limit("processor time", cpu, "the share is written before a process enters the cgroup", "no cgroup limits a run's share of the processors: each process is limited to the run's time alone"),
+		limit("processor time", cpu, "the share is written before a process enters the cgroup, which lies in that of the tenant; all tenants have the same weight", "no cgroup limits a run's share of the processors: each process is limited to the run's time alone"),
 	}
 }

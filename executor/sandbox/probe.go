@@ -159,7 +159,7 @@ func (e *Executor) try(p probe) (f finding, err error) {
 	if r.id, err = e.ids.take(); err != nil {
 		return f, err
 	}
-	if r.group, err = e.limits.newRun(r.name, p.limits); err != nil {
+	if r.group, err = e.limits.newRun("", r.name, p.limits); err != nil {
 		return f, err
 	}
 	r.order = order{
@@ -167,7 +167,7 @@ func (e *Executor) try(p probe) (f finding, err error) {
 		interpreter: "/usr", space: leastSpace, attempts: p.attempts,
 		rlimits: e.setup.within(e.limits.rlimits("", p.limits, time.Second)),
 	}
-	r.expect = e.setup.expect(r, "/tracon-"+e.instance.Name()+"/"+r.name, e.limits.count())
+	r.expect = e.setup.expect(r, e.limits.count())
 	stdout, stderr := r.streams.Writers()
 	c, err := e.start(e.setup.prepare(r.order), r.order.runtime.dir(), [3]*os.File{r.stdin, stdout, stderr}, r.group)
 	if err != nil {

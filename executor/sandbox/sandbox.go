@@ -98,6 +98,12 @@ type Config struct {
 	// that. Zero: 1.
 	Processors float64
 
+	// DiskRate is how many bytes a run may read from each disk that its programs lie
+	// on, and write to it, in a second: a script that reads all of them makes others
+	// wait. What it writes lies in memory. It needs a cgroup; where it cannot be
+	// held, New fails. Zero: no limit.
+	DiskRate int64
+
 	// Logger gets what an operator should know and no run's result can say, such as
 	// what stands behind the digest of a posture. Nil: nobody does.
 	Logger *slog.Logger

@@ -74,7 +74,8 @@ func leftovers(runtime string) []string {
 		if name := filepath.Base(path); !strings.HasSuffix(name, ".lock") {
 			left = append(left, list(path)...)
 			for _, dir := range cgroups(name) {
-				for _, run := range list(dir) {
+				runs, _ := filepath.Glob(filepath.Join(dir, "tenant-*/*"))
+				for _, run := range runs {
 					if info, err := os.Stat(run); err == nil && info.IsDir() {
 						left = append(left, run)
 					}

@@ -29,12 +29,12 @@ func load(t *testing.T, file string, env map[string]string, flags map[string]str
 
 // Each value overrides the one before and knows where it came from.
 func TestOrigins(t *testing.T) {
-	c, err := load(t, "slots: 4\nqueue: 10\n\nslot_wait: 10s\ninterpreters:\n  py: /usr/bin/python3\nskills: [a, /b]\nmax_file: 1MiB\n",
+	c, err := load(t, "slots: 4\nqueue: 10\n\nslot_wait: 10s\ninterpreters:\n  py: /usr/bin/python3\nskills: [a, /b]\nmax_file: 1MiB\ndisk_rate: 50MiB\n",
 		map[string]string{"TRACON_QUEUE": "20", "TRACON_GRACE": "1s"}, map[string]string{"data": "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Slots != 4 || c.Queue != 20 || c.SlotWait != 10*time.Second || c.Grace != time.Second || c.Content.FileBytes != 1<<20 {
+	if c.Slots != 4 || c.Queue != 20 || c.SlotWait != 10*time.Second || c.Grace != time.Second || c.Content.FileBytes != 1<<20 || c.DiskRate != 50<<20 {
 		t.Errorf("got %+v", c)
 	}
 	if c.Interpreters["py"] != "/usr/bin/python3" || len(c.Skills) != 2 || !filepath.IsAbs(c.Skills[0]) || c.Skills[1] != "/b" {

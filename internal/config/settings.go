@@ -33,6 +33,7 @@ type Config struct {
 	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults
 	SlotWait, Grace                              time.Duration
 	CheckpointInterval                           time.Duration
+	DiskRate                                     int64 // bytes a second of a sandboxed run and a disk; zero: no limit
 	Content                                      bundle.Limits
 
 	// File is the configuration file that was read, empty where there is none.
@@ -158,6 +159,7 @@ var Settings = []Setting{
 	whole("queue_per_tenant", "of them for one tenant; 0: half", func(c *Config) *int { return &c.QueuePerTenant }),
 	duration("slot_wait", "how long a call waits for a slot; 0s: 30s", func(c *Config) *time.Duration { return &c.SlotWait }),
 	duration("grace", "how long past a script's timeout its end is waited for; 0s: 5s", func(c *Config) *time.Duration { return &c.Grace }),
+	size("disk_rate", "what a sandboxed run may read from a disk in a second, such as 50MiB; 0: not limited", func(c *Config) *int64 { return &c.DiskRate }),
 	size("max_file", "size of one file of a skill", func(c *Config) *int64 { return &c.Content.FileBytes }),
 	size("max_skill", "size of all files of a skill", func(c *Config) *int64 { return &c.Content.TotalBytes }),
 	whole("max_files", "files of a skill", func(c *Config) *int { return &c.Content.Files }),

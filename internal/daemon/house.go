@@ -128,8 +128,11 @@ func (h *House) executor() (e local, err error) {
 	}
 	switch h.Config.Executor {
 	case sandbox.Name:
-		e, err = sandbox.New(sandbox.Config{Runtime: h.Config.Runtime, Folders: h.Config.Folders, Logger: h.logger})
+		e, err = sandbox.New(sandbox.Config{Runtime: h.Config.Runtime, Folders: h.Config.Folders, DiskRate: h.Config.DiskRate, Logger: h.logger})
 	case process.Name:
+		if h.Config.DiskRate > 0 {
+			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)
+		}
 		e, err = process.New(process.Config{Runtime: h.Config.Runtime, Logger: h.logger})
 	default:
 		err = errors.New("there is no such executor")

@@ -15,7 +15,7 @@ import (
 // Controllers are cgroups of version 1, one for each controller, below those of
 // this process. Hosts of the hybrid kind have these and an empty version 2.
 type Controllers struct {
-	dirs map[string]string // by controller: memory, pids, cpu
+	dirs map[string]string // by controller
 }
 
 // The controllers that a run is limited by.
@@ -23,7 +23,11 @@ const (
 	MemoryController = "memory"
 	PidsController   = "pids"
 	CPUController    = "cpu"
+	IOController     = "blkio"
 )
+
+// controllers are all of them, in the order in which runs enter.
+var controllers = []string{MemoryController, PidsController, CPUController, IOController}
 
 // OpenControllers makes the cgroup that has the instance's name in the hierarchy
 // of each named controller, below our own. Those that cannot be made are left
@@ -62,25 +66,27 @@ func (c *Controllers) Close() error {
 
 func sweepControllers(instance string) error {
 	var errs []error
-	for _, name := range []string{MemoryController, PidsController, CPUController} {
-		own, err := ownController(name)
-		if err != nil {
-			continue
+	for _, name := range controllers {
+		if own, err := ownController(name); err == nil {
+			errs = append(errs, emptyTree(filepath.Join(own, cgroupName(instance)), emptyController))
 		}
-		dir := filepath.Join(own, cgroupName(instance))
-		entries, err := os.ReadDir(dir)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		errs = append(errs, err)
-		for _, e := range entries {
-			if e.IsDir() {
-				errs = append(errs, emptyController(filepath.Join(dir, e.Name())))
-			}
-		}
-		errs = append(errs, removeCgroup(dir))
 	}
 	return errors.Join(errs...)
+}
+
+// emptyTree calls remove for the cgroup and for those in it, which come first.
+func emptyTree(dir string, remove func(string) error) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, e := range entries {
+		if e.IsDir() {
+			errs = append(errs, emptyTree(filepath.Join(dir, e.Name()), remove))
+		}
+	}
+	return errors.Join(append(errs, remove(dir))...)
 }
 
 // emptyController stops the processes of a cgroup and removes it.
@@ -115,9 +121,11 @@ type Control struct {
 
 // Limits are those of one run. A controller that is not held holds none.
 type Limits struct {
-	Memory     int64   // bytes
-	Processes  int     // processes and threads
-	Processors float64 // of time
+	Memory     int64    // bytes
+	Processes  int      // processes and threads
+	Processors float64  // of time
+	DiskRate   int64    // bytes that are read from each disk, and written to it, in a second; zero: no limit
+	Disks      []string // numbers of devices
 }
 
 // NewRun makes the cgroups with their limits, before any process enters. The nil
@@ -128,7 +136,7 @@ func (c *Controllers) NewRun(name string, l Limits) (g *Control, err error) {
 	}
 	g = &Control{dirs: map[string]string{}}
 	made := map[string]bool{}
-	for _, controller := range []string{MemoryController, PidsController, CPUController} {
+	for _, controller := range controllers {
 		parent := c.dirs[controller]
 		if parent == "" {
 			continue
@@ -157,13 +165,21 @@ func (c *Controllers) NewRun(name string, l Limits) (g *Control, err error) {
 
 func limit(controller, dir string, l Limits) error {
 	set := func(file string, value int64) error {
-		return os.WriteFile(filepath.Join(dir, file), strconv.AppendInt(nil, value, 10), 0)
+		return write(filepath.Join(dir, file), strconv.FormatInt(value, 10))
 	}
 	switch controller {
 	case PidsController:
 		return set("pids.max", int64(l.Processes))
 	case CPUController:
 		return errors.Join(set("cpu.cfs_period_us", cpuPeriod), set("cpu.cfs_quota_us", int64(l.Processors*cpuPeriod)))
+	case IOController:
+		var errs []error
+		for _, disk := range l.Disks {
+			for _, file := range []string{"blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device"} {
+				errs = append(errs, write(filepath.Join(dir, file), fmt.Sprintf("%s %d", disk, l.DiskRate)))
+			}
+		}
+		return errors.Join(errs...)
 	}
 	// With swap, the limit of both together cannot be below that of memory, so it is
 	// written behind it. It is not there where swap is not counted.

@@ -10,9 +10,7 @@ const cpuPeriod = 100_000
 
 // HoldCPU makes the share of the processors that a run gets a limit, and reports
 // whether it can be one.
-func (c *Cgroups) HoldCPU() bool {
-	return c != nil && c.enable("cpu")
-}
+func (c *Cgroups) HoldCPU() bool { return c != nil && c.enable("cpu") }
 
 // SetCPU limits the run to so many processors' time.
 func (g *Cgroup) SetCPU(processors float64) error {
