@@ -22,6 +22,7 @@ import (
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/id"
+	"github.com/tracon-go/tracon/internal/pgserver"
 )
 
 // hostVariable makes a host of the test binary: it works until it is killed. Its
@@ -101,19 +102,27 @@ type ack struct {
 	hash  string
 }
 
-// TestKillLoop: I1 to I8. A host under many callers is killed at any moment, again
+func TestKillLoop(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { killLoop(t, newSite(t)) })
+	t.Run("postgres", func(t *testing.T) {
+		s := newSite(t)
+		s.database = pgserver.New(t)
+		killLoop(t, s)
+	})
+}
+
+// killLoop: I1 to I8. A host under many callers is killed at any moment, again
 // and again on the same data: each answer that a caller got is true afterwards, no
 // script ran that was not admitted, none twice, each call has one ending, and no
 // process is left.
-func TestKillLoop(t *testing.T) {
-	loops := 50
+func killLoop(t *testing.T, s site) {
+	loops := 25
 	switch {
 	case full():
 		loops = 1000
 	case testing.Short():
 		loops = 5
 	}
-	s := newSite(t)
 	write(t, filepath.Join(s.dir, "skills", "k", "SKILL.md"), "---\nname: k\ndescription: Leaves a proof, and stays.\n---\n")
 	write(t, filepath.Join(s.dir, "skills", "k", "k.sh"), "echo ran >>\"$1\"\nexec sleep \"$2\"\n")
 	s.must(t, "policy", "set", "--host", "--enabled", "--interpreters", "sh")

@@ -20,6 +20,7 @@ import (
 	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/pgserver"
 )
 
 func full() bool { return os.Getenv("TRACON_FAULTS") == "full" }
@@ -68,17 +69,26 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, host(proofs))
 		os.Exit(1)
 	}
-	code := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
+	if os.Getenv(poisonVariable) != "" {
+		if err := poisoned(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0) // as it is: nothing is closed, nothing is written once more
 	}
-	os.Exit(code)
+	os.Exit(pgserver.Main(m, func() error {
+		if built.dir == "" {
+			return nil
+		}
+		return os.RemoveAll(built.dir)
+	}))
 }
 
 // A site is one installation in a folder of its own, with skills beside it.
 type site struct {
-	dir string
-	bin string
+	dir      string
+	bin      string
+	database string // the address of a PostgreSQL database; empty for SQLite
 }
 
 // skills that a site has. The script leaves the proof that it ran.
@@ -97,7 +107,7 @@ func newSite(t *testing.T) site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := site{dir, binary(t)}
+	s := site{dir: dir, bin: binary(t)}
 	for name, text := range skills {
 		path := filepath.Join(dir, "skills", name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
@@ -111,7 +121,26 @@ func newSite(t *testing.T) site {
 func (s site) copy(t *testing.T) site {
 	t.Helper()
 	to := newSite(t)
-	if err := os.CopyFS(filepath.Join(to.dir, "home"), os.DirFS(filepath.Join(s.dir, "home"))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	home := os.DirFS(filepath.Join(s.dir, "home"))
+	err := fs.WalkDir(home, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		in, err := d.Info()
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(to.dir, "home", path)
+		if d.IsDir() {
+			return os.Mkdir(name, in.Mode().Perm())
+		}
+		data, err := fs.ReadFile(home, path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(name, data, in.Mode().Perm()) // a key is its owner's alone
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return to
@@ -121,8 +150,12 @@ func (s site) proof() string { return filepath.Join(s.dir, "proof") }
 func (s site) data() string  { return filepath.Join(s.dir, "home", ".local", "share", "tracon") }
 
 func (s site) env() map[string]string {
-	return map[string]string{"HOME": filepath.Join(s.dir, "home"), "PATH": os.Getenv("PATH"), "TRACON_EXECUTOR": "process",
+	env := map[string]string{"HOME": filepath.Join(s.dir, "home"), "PATH": os.Getenv("PATH"), "TRACON_EXECUTOR": "process",
 		"TRACON_RUNTIME": filepath.Join(s.dir, "run")}
+	if s.database != "" {
+		env["TRACON_STORE"], env["TRACON_DATABASE_URL"] = config.Postgres, s.database
+	}
+	return env
 }
 
 // command is the binary, under the program and words before it.

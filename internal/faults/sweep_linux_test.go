@@ -329,3 +329,43 @@ func (w *sweep) table(rows map[string]*row, took time.Duration) {
 		}
 	}
 }
+
+// What the sweep looks at shows what it is there for: each invariant that it
+// checks is broken once, by hand.
+func TestTheSweepNotices(t *testing.T) {
+	s, steps := base(t)
+	h, err := s.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, admissions, err := leaves(h)
+	if err := errors.Join(err, h.Close(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		acked bool
+		harm  func(s site) error
+		says  string
+	}{
+		{"nothing is amiss", false, func(site) error { return nil }, ""},
+		{"I1: acknowledged, and not there", true, func(site) error { return nil }, "I1: it was acknowledged"},
+		{"I2: an old backup", false, func(s site) error { return os.Remove(filepath.Join(s.data(), daemon.DatabaseFile)) }, " "},
+		{"I4: a script without an admission", false, func(s site) error { return os.WriteFile(s.proof(), []byte("ran\n"), 0o600) }, "I4"},
+		{"I8: a folder that is left", false, func(s site) error {
+			return os.MkdirAll(filepath.Join(s.dir, "home/.local/share/tracon/instances/01900000-0000-7000-8000-000000000001.json"), 0o700)
+		}, "instance"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := &sweep{T: t, base: s, log: log, admissions: admissions}
+			broken := s.copy(t)
+			if err := tt.harm(broken); err != nil {
+				t.Fatal(err)
+			}
+			why := w.violated(broken, steps[1], tt.acked, nil)
+			if tt.says == "" && why != "" || !strings.Contains(why, tt.says) {
+				t.Errorf("it says %q, want %q", why, tt.says)
+			}
+		})
+	}
+}
