@@ -226,6 +226,9 @@ func TestVerifyClaims(t *testing.T) {
 			func(t *testing.T, l *ledger) { forge(t, l, 5) }, audit.ErrAltered, 8},
 		{"everything from an entry on computed anew", func(t *testing.T, l *ledger) []audit.Claims { return []audit.Claims{kept(t, l, k, 4, 6, 12)} },
 			func(t *testing.T, l *ledger) { rewrite(t, l, 5) }, audit.ErrAltered, 4},
+		{"a checkpoint of more entries, signed by another", func(t *testing.T, l *ledger) []audit.Claims {
+			return []audit.Claims{claims("x", checkpoint(t, other, audit.Tree{Size: 13}).Note)}
+		}, func(*testing.T, *ledger) {}, audit.ErrUnsigned, -1},
 		{"no checkpoint", func(*testing.T, *ledger) []audit.Claims { return nil }, func(*testing.T, *ledger) {}, audit.ErrUnsigned, -1},
 		{"signed by another", func(t *testing.T, l *ledger) []audit.Claims { return []audit.Claims{kept(t, l, other, 12)} },
 			func(*testing.T, *ledger) {}, audit.ErrUnsigned, -1},
@@ -239,7 +242,7 @@ func TestVerifyClaims(t *testing.T) {
 			sink, log := written(t, 12)
 			keepers := tt.keep(t, sink)
 			tt.tamper(t, sink)
-			got, err := log.VerifyClaims(t.Context(), k.Public(), nil, keepers...)
+			got, err := log.VerifyClaims(t.Context(), []audit.PublicKey{k.Public()}, nil, keepers...)
 			if tt.want == nil {
 				if err != nil || got.Tree.Size != 12 || got.Signed != 12 || got.Claims != 4 || got.Key != k.Public() {
 					t.Errorf("got %+v, %v", got, err)
@@ -301,11 +304,11 @@ func TestVerifyClaimsRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, late := kept(t, sink, one, 3), kept(t, sink, two, 5)
-	if got, err := log.VerifyClaims(t.Context(), one.Public(), nil, before, late); err != nil || got.Key != two.Public() {
+	if got, err := log.VerifyClaims(t.Context(), []audit.PublicKey{one.Public()}, nil, before, late); err != nil || got.Key != two.Public() {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for name, c := range map[string]audit.Claims{"the old key, afterwards": kept(t, sink, one, 5), "the new key, before": kept(t, sink, two, 3)} {
-		if _, err := log.VerifyClaims(t.Context(), one.Public(), nil, c); !errors.Is(err, audit.ErrUnsigned) {
+		if _, err := log.VerifyClaims(t.Context(), []audit.PublicKey{one.Public()}, nil, c); !errors.Is(err, audit.ErrUnsigned) {
 			t.Errorf("%s: got %v, want ErrUnsigned", name, err)
 		}
 	}
@@ -315,11 +318,14 @@ func TestVerifyClaimsRotation(t *testing.T) {
 	if _, err := log.Append(t.Context(), rotate); err != nil {
 		t.Fatal(err)
 	}
-	_, err = log.VerifyClaims(t.Context(), one.Public(), nil, before)
+	_, err = log.VerifyClaims(t.Context(), []audit.PublicKey{one.Public()}, nil, before)
 	if b, ok := errors.AsType[*audit.BrokenError](err); !ok || b.Index != 5 || !errors.Is(err, audit.ErrUnsigned) {
 		t.Errorf("a rotation by a stranger: got %v, want ErrUnsigned at entry 5", err)
 	}
-	if _, err := log.VerifyClaims(t.Context(), "x", nil); !errors.Is(err, audit.ErrUnsigned) {
+	if _, err := log.VerifyClaims(t.Context(), nil, nil); !errors.Is(err, audit.ErrUnsigned) {
 		t.Errorf("without a root of trust: got %v", err)
+	}
+	if _, err := log.VerifyClaims(t.Context(), []audit.PublicKey{"x"}, nil); !errors.Is(err, audit.ErrKey) {
+		t.Errorf("with what is no key: got %v", err)
 	}
 }

@@ -44,12 +44,14 @@ type Verified struct {
 	Tree   Tree
 	Signed uint64    // how many of the entries a claim covers
 	Claims int       // how many claims were compared
-	Key    PublicKey // that signs now: the root of trust, or the one that it was handed over to
+	Key    PublicKey // that signs now
 }
 
 // VerifyClaims is Verify, and compares with what others keep: each claim must be
-// signed by root, or by the key that signs at that point of the log (see
-// [SigningKey.Rotation]), and the log must have had that root at that size. It reads the log once, in memory
+// signed by the key that signs at that point of the log, and the log must have had
+// that root at that size. The first of keys is the one that signs first; from
+// there on the log itself hands over (see [SigningKey.Rotation]). The others are
+// believed only about more entries than the log has, where it says nothing. It reads the log once, in memory
 // that does not grow with it.
 //
 // # Errors
@@ -58,11 +60,14 @@ type Verified struct {
 // log has; ErrAltered where the first so many are not those of a claim;
 // ErrUnsigned where a claim has no signature that holds, or where there are
 // entries and no claim at all.
-func (l *Log) VerifyClaims(ctx context.Context, root PublicKey, progress func(done uint64), keepers ...Claims) (Verified, error) {
-	if _, err := ParsePublicKey(string(root)); err != nil {
-		return Verified{}, fmt.Errorf("%w: %w", ErrUnsigned, err)
+func (l *Log) VerifyClaims(ctx context.Context, keys []PublicKey, progress func(done uint64), keepers ...Claims) (Verified, error) {
+	if len(keys) == 0 {
+		return Verified{}, fmt.Errorf("%w: there is no key to verify with", ErrUnsigned)
 	}
-	c := &comparison{key: root}
+	if _, err := verifiers(keys); err != nil {
+		return Verified{}, err
+	}
+	c := &comparison{key: keys[0], known: keys}
 	for _, k := range keepers {
 		next, stop := iter.Pull2(k)
 		defer stop()
@@ -169,6 +174,7 @@ func (v *verifier) reached(f Frontier) error {
 // comparison is what a verification knows from outside.
 type comparison struct {
 	key     PublicKey // that signs at this point of the log
+	known   []PublicKey
 	keepers []*keeper
 	signed  Tree // of the last claim that holds
 	claims  int
@@ -239,6 +245,9 @@ func (c *comparison) entry(index uint64, e Entry) error {
 func (c *comparison) end(t Tree) error {
 	for _, k := range c.keepers {
 		if !k.says.IsZero() {
+			if _, err := OpenCheckpoint(k.claim.Note, append([]PublicKey{c.key}, c.known...)...); err != nil {
+				return fmt.Errorf("%w (kept by %s)", err, k.claim.From)
+			}
 			return fmt.Errorf("%w: it has %d entries, and %s keeps a checkpoint of %d", ErrRolledBack, t.Size, k.claim.From, k.says.Tree.Size)
 		}
 	}

@@ -57,7 +57,7 @@ var rooms = map[string]rule{
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
-	"internal/cli":         {". admin audit bundle executor executor/interpreter fsck gate grant internal/config internal/daemon internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
+	"internal/cli":         {". admin audit bundle executor executor/interpreter fsck gate grant internal/config internal/daemon internal/notary internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant internal/config internal/id internal/instance internal/notary internal/spool schema skill store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},

@@ -100,10 +100,11 @@ func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
 	if h.Config.File != "" {
 		findings = append(findings, finding{"configuration", true, h.Config.File, ""})
 	}
-	if tree, err := h.Log.Verify(ctx, nil); err != nil {
-		findings = append(findings, finding{"log", false, err.Error(), "keep the database as it is, and compare it with a backup"})
+	if v, err := h.VerifyLog(ctx, daemon.Against{}, nil); err != nil {
+		word, _ := faultOf(err)
+		findings = append(findings, finding{"log", false, err.Error(), remedyOf(word)})
 	} else {
-		findings = append(findings, finding{"log", true, fmt.Sprintf("%d entries add up", tree.Size), ""})
+		findings = append(findings, finding{"log", true, fmt.Sprintf("%d entries add up, %d are signed", v.Tree.Size, v.Signed), ""})
 	}
 	host, err := h.Hosts.Host(ctx)
 	if err != nil {

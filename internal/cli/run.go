@@ -134,7 +134,7 @@ func (a *app) run(ctx context.Context, h *daemon.House, f *callFlags, args []str
 	}
 	runner, err := h.Start(ctx)
 	if err != nil {
-		return err
+		return a.lost(err)
 	}
 	standing, err := runner.Standing(ctx)
 	if err != nil {
@@ -217,8 +217,9 @@ type outputJSON struct {
 }
 
 type auditJSON struct {
-	Index uint64 `json:"index"`
-	Hash  string `json:"hash"`
+	Index   uint64 `json:"index"`
+	Hash    string `json:"hash"`
+	Receipt string `json:"receipt,omitempty"` // proves the entry to anybody: see `tracon audit receipt check`
 }
 
 type errorJSON struct {
@@ -248,7 +249,10 @@ func toOutcomeJSON(call gate.Call, out tracon.Outcome, err error) outcomeJSON {
 		j.Outputs = append(j.Outputs, outputJSON{f.Path, len(f.Data), bundle.Sum(f.Data)})
 	}
 	if out.Receipt.Valid() {
-		j.Audit = &auditJSON{out.Receipt.Index(), out.Receipt.Hash().String()}
+		j.Audit = &auditJSON{Index: out.Receipt.Index(), Hash: out.Receipt.Hash().String()}
+		if text, err := out.Proof.MarshalText(); err == nil && !out.Proof.IsZero() {
+			j.Audit.Receipt = string(text)
+		}
 	}
 	if err != nil || j.Code != "" {
 		j.Error = &errorJSON{Code: j.Code, Model: tracon.ModelText(out, err), Reason: out.Ending.String()}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/notary"
+)
+
+// lost adds to the error of a log that was lost what to do about it.
+func (a *app) lost(err error) error {
+	if errors.Is(err, notary.ErrLoss) || errors.Is(err, notary.ErrKey) {
+		return hint(err, "`tracon audit verify` says more; restore a newer backup, or, after the inquiry, `tracon audit accept-loss --reason …`")
+	}
+	return err
+}
+
+func (a *app) acceptLossCmd() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "accept-loss",
+		Short: "Take the log as it is, after entries of it were lost",
+		Long: `A log that is shorter than what was signed, or another one, runs nothing. This
+takes it as it is: an entry says who did so, why, and what was lost; the
+checkpoints that do not fit are put aside under another name, as evidence; and
+what there is is signed. Where the key is gone, a new one is made.
+
+Receipts of what was lost, and witnesses, go on telling of it.`,
+		Example: `  tracon audit accept-loss --reason 'the disk failed on Sunday; the backup is of Saturday'`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if strings.TrimSpace(reason) == "" {
+				return usage(cmd, errors.New("say why with --reason"))
+			}
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				c, err := h.Notary.AcceptLoss(ctx, a.who(), reason)
+				if errors.Is(err, notary.ErrNoLoss) {
+					return hint(err, "`tracon audit verify` verifies the whole log")
+				}
+				if err != nil {
+					return err
+				}
+				a.say("tracon: the loss is accepted, and stands in the log; what there is is signed:")
+				return a.tellCheckpoint(h, c)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log; required")
+	return cmd
+}
+
+func (a *app) rotateKeyCmd() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "rotate-key",
+		Short: "Replace the key that signs the log",
+		Long: `Signs the log with the old key, makes a new one, and writes into the log a statement,
+signed by both, that the new one goes on. The old one is then removed. Whoever
+trusts the first key follows from hand to hand.`,
+		Example: `  tracon audit rotate-key --reason 'a year has passed'`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				key, err := h.Notary.Rotate(ctx, a.who(), reason)
+				if err != nil {
+					return a.lost(err)
+				}
+				if a.json {
+					return a.printJSON(map[string]any{"key": key})
+				}
+				fmt.Fprintf(a.out, "the log is signed by %s from now on\n", key)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log")
+	return cmd
+}

@@ -1,0 +1,301 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+func (a *app) auditProveCmd() *cobra.Command {
+	var run string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "prove [INDEX]",
+		Short: "Write the receipt of an entry: what proves it to anybody",
+		Long: `Writes the receipt of the entry INDEX, or of the admission of a call: the entry, the
+hashes from it to the root of a checkpoint, and the signed checkpoint (C2SP
+tlog-proof). Its holder needs neither this log nor anybody's word, only the public
+key, to prove that the entry was written; and to show that the log was rolled
+back, should the entry no longer be there.`,
+		Example: `  tracon audit prove 41 >receipt
+  tracon audit prove --run 01991f3a-… --json
+  tracon audit receipt check receipt`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 1) == (run != "") {
+				return usage(cmd, errors.New("name an INDEX, or a call with --run"))
+			}
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				index, err := a.indexOf(ctx, h, args, run)
+				if err != nil {
+					return err
+				}
+				p, err := h.Notary.Prove(ctx, index)
+				if err != nil {
+					return err
+				}
+				e, at, err := p.Entry()
+				if err != nil {
+					return err
+				}
+				if e.Tenant != a.tenant && !all { // a receipt holds the entry, and that is the tenant's own
+					return hint(fmt.Errorf("entry %d is not of tenant %s", index, a.tenant), "name its tenant with --tenant, or say --all-tenants")
+				}
+				text, err := p.MarshalText()
+				if err != nil {
+					return err
+				}
+				if a.json {
+					leaf := audit.Leaf{Index: p.Index, Hash: audit.LeafHash(p.Leaf), Seq: at.Seq, Entry: e}
+					return a.printJSON(struct {
+						Entry   entryJSON `json:"entry"`
+						Receipt string    `json:"receipt"`
+					}{toEntryJSON(leaf), string(text)})
+				}
+				_, err = a.out.Write(text)
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&run, "run", "", "the admission of this call")
+	cmd.Flags().BoolVar(&all, "all-tenants", false, "an entry of any tenant, or of the host")
+	return cmd
+}
+
+func (a *app) indexOf(ctx context.Context, h *daemon.House, args []string, run string) (uint64, error) {
+	if len(args) == 1 {
+		n, err := strconv.ParseUint(args[0], 10, 63)
+		if err != nil {
+			return 0, hint(fmt.Errorf("%q is no index of an entry", args[0]), "`tracon audit list` shows them")
+		}
+		return n, nil
+	}
+	c, err := h.Store.Call(ctx, a.tenant, run)
+	if err != nil {
+		return 0, hint(err, "`tracon calls list` lists the calls of tenant %s", a.tenant)
+	}
+	return c.AdmissionIndex, nil
+}
+
+// maxAnswer is the most bytes that the answer of a run may have, output and all.
+const maxAnswer = 64 << 20
+
+func (a *app) receiptCheckCmd() *cobra.Command {
+	var key string
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a receipt, and whether the log still has what it proves",
+		Long: `Checks that the entry in the receipt stands in the tree of its checkpoint and that
+the log's key has signed that, and then that the log still goes on from there. FILE
+is what ` + "`tracon audit prove`" + ` wrote, or what ` + "`tracon run --json`" + ` did; - is standard input.
+
+With --key it needs no log: the receipt alone is checked, against that key.
+
+Exit codes: 0 it holds; 1 it could not be looked at; 3 altered: the receipt, or
+the log, is not what was signed; 6 rolled back: the log is shorter than the
+receipt; 7 unsigned: it has no signature of the key.`,
+		Example: `  tracon run unit-converter scripts/convert.py --json >answer -- --value 1 --factor 2
+  tracon audit receipt check answer
+  tracon audit receipt check receipt --key tracon/01a2…+5e2f…+AX…`,
+		Args: exactly("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := a.readAll(args[0], maxAnswer)
+			if err != nil {
+				return err
+			}
+			if text, err = receiptIn(text); err != nil {
+				return err
+			}
+			if key != "" {
+				k, err := audit.ParsePublicKey(key)
+				if err != nil {
+					return err
+				}
+				p, err := audit.OpenProof(text, k)
+				return a.tellReceipt(p, err)
+			}
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				keys, err := h.Notary.Keys()
+				if err != nil {
+					return err
+				}
+				p, err := audit.OpenProof(text, keys...)
+				if err == nil {
+					err = h.Notary.Fits(ctx, p.Checkpoint)
+				}
+				return a.tellReceipt(p, err)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "public key of the log: check the receipt alone, without the log")
+	return cmd
+}
+
+// receiptIn returns the receipt that a file holds: itself, or in the answer of a run.
+func receiptIn(text []byte) ([]byte, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		return text, nil
+	}
+	var answer struct {
+		Receipt string // of prove
+		Audit   struct{ Receipt string }
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, fmt.Errorf("the answer of a run: %w", err)
+	}
+	receipt := cmp.Or(answer.Receipt, answer.Audit.Receipt)
+	if receipt == "" {
+		return nil, errors.New("there is no receipt in this answer")
+	}
+	return []byte(receipt), nil
+}
+
+func (a *app) tellReceipt(p audit.Proof, err error) error {
+	word, code := faultOf(err)
+	if err == nil {
+		code = 0
+	}
+	var leaf audit.Leaf
+	if err == nil {
+		e, at, derr := p.Entry()
+		if derr != nil {
+			return derr
+		}
+		leaf = audit.Leaf{Index: p.Index, Hash: audit.LeafHash(p.Leaf), Seq: at.Seq, Entry: e}
+	}
+	if a.json {
+		result := struct {
+			OK    bool       `json:"ok"`
+			Fault string     `json:"fault,omitempty"`
+			Error string     `json:"error,omitempty"`
+			Entry *entryJSON `json:"entry,omitempty"`
+			Size  uint64     `json:"size"` // of the checkpoint
+		}{OK: err == nil, Fault: word, Size: p.Checkpoint.Tree.Size}
+		if err != nil {
+			result.Error = err.Error()
+		} else {
+			result.Entry = new(toEntryJSON(leaf))
+		}
+		if perr := a.printJSON(result); perr != nil || code == 0 {
+			return perr
+		}
+		return &exitWith{code, nil}
+	}
+	if err != nil {
+		if word == "" {
+			return err
+		}
+		fmt.Fprintf(a.out, "%s\n", a.paint(a.out, red, word))
+		return &exitWith{code, err}
+	}
+	fmt.Fprintf(a.out, "ok: entry %d of the log %s, signed among %d\n", p.Index, p.Checkpoint.Origin, p.Checkpoint.Tree.Size)
+	return a.pairs([][]string{{"time", leaf.Entry.Time.Format("2006-01-02T15:04:05.000000Z07:00")}, {"tenant", leaf.Entry.Tenant}, {"actor", leaf.Entry.Actor},
+		{"kind", string(leaf.Entry.Kind)}, {"subject", leaf.Entry.Subject}, {"call", leaf.Entry.Run}, {"what", gist(leaf.Entry)}})
+}
+
+func (a *app) auditCheckpointCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "checkpoint",
+		Short: "Sign the log as it is now, and write the checkpoint",
+		Long: `Signs the log as it is now and writes the checkpoint (a C2SP signed note): the
+log's name, its size, its root. Keep it where nobody who can write to the data
+folder can: it shows a log that was changed or rolled back since. Where nothing
+was written since the last checkpoint, that one is written again.`,
+		Example: `  tracon audit checkpoint >checkpoint
+  tracon audit checkpoint --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				c, err := h.Notary.Checkpoint(ctx)
+				if err != nil {
+					return a.lost(err)
+				}
+				return a.tellCheckpoint(h, c)
+			})
+		},
+	}
+}
+
+func (a *app) tellCheckpoint(h *daemon.House, c audit.Checkpoint) error {
+	if !a.json {
+		_, err := a.out.Write(c.Note)
+		return err
+	}
+	keys, err := h.Notary.Keys()
+	if err != nil {
+		return err
+	}
+	return a.printJSON(struct {
+		Origin string            `json:"origin"`
+		Size   uint64            `json:"size"`
+		Root   audit.Hash        `json:"root"`
+		Note   string            `json:"note"`
+		Keys   []audit.PublicKey `json:"keys"` // the last one signed it
+	}{c.Origin, c.Tree.Size, c.Tree.Root, string(c.Note), keys})
+}
+
+func (a *app) auditExportCmd() *cobra.Command {
+	var f entryFilter
+	var out string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write the entries as JSON, one a line",
+		Long: `Writes the entries of the tenant as JSON, one a line, the oldest first, each with
+its leaf: the very bytes that are hashed, in base64. It reads as it writes, so its
+memory does not grow with the log.`,
+		Example: `  tracon audit export >log.jsonl
+  tracon audit export --all-tenants --from 1000 --out log.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) (err error) {
+				w := a.out
+				if out != "" {
+					file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+					if err != nil {
+						return err
+					}
+					defer func() { err = errors.Join(err, file.Close()) }()
+					w = file
+				}
+				return export(ctx, h, f, f.tenant(a), json.NewEncoder(w))
+			})
+		},
+	}
+	f.register(cmd)
+	cmd.Flags().StringVar(&out, "out", "", "new file to write to (default: standard output)")
+	return cmd
+}
+
+func export(ctx context.Context, h *daemon.House, f entryFilter, tenant string, enc *json.Encoder) error {
+	enc.SetEscapeHTML(false)
+	for leaf, err := range h.Log.Entries(ctx, tenant, f.from) {
+		if err != nil {
+			return err
+		}
+		if !f.takes(leaf.Entry) {
+			continue
+		}
+		err = enc.Encode(struct {
+			entryJSON
+			Leaf string `json:"leaf"`
+		}{toEntryJSON(leaf), base64.StdEncoding.EncodeToString(leaf.Bytes)})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

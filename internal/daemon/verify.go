@@ -1,0 +1,56 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/internal/notary"
+)
+
+// Against says what a log is compared with, besides itself.
+type Against struct {
+	Key   audit.PublicKey // that signed first; empty: the one in the data folder
+	Files []string        // of checkpoints that were kept elsewhere
+	Alone bool            // with what lies in the data folder and Files only: it is a copy, or an old backup
+}
+
+// VerifyLog computes the log again and compares it with what was signed. Progress
+// is called with the number of entries done, now and then.
+//
+// # Errors
+//
+// Those of [audit.Log.VerifyClaims]; audit.ErrMissing for a checkpoint that is
+// gone from the data folder.
+func (h *House) VerifyLog(ctx context.Context, a Against, progress func(uint64)) (audit.Verified, error) {
+	keys, err := h.Notary.Keys()
+	if err != nil {
+		return audit.Verified{}, err
+	}
+	if a.Key != "" {
+		keys = append([]audit.PublicKey{a.Key}, keys...)
+	}
+	if len(keys) == 0 {
+		tree, err := h.Log.Verify(ctx, progress)
+		if err == nil && tree.Size > 0 {
+			err = fmt.Errorf("%w: it has %d entries, and the data folder has no key of it", audit.ErrUnsigned, tree.Size)
+		}
+		return audit.Verified{Tree: tree}, err
+	}
+	keepers := []audit.Claims{notary.Claims("the data folder", notary.Here(h.Config.Data))}
+	if !a.Alone {
+		all, err := h.Notary.Claims()
+		if err != nil {
+			return audit.Verified{}, err
+		}
+		keepers = all
+	}
+	for _, file := range a.Files {
+		keepers = append(keepers, notary.Claims(file, file))
+	}
+	v, err := h.Log.VerifyClaims(ctx, keys, progress, keepers...)
+	if err == nil && !a.Alone {
+		err = h.Notary.Missing()
+	}
+	return v, err
+}
