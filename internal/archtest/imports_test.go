@@ -1,12 +1,14 @@
 package archtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -238,17 +240,60 @@ func TestBans(t *testing.T) {
 	}
 }
 
-// The binary holds nothing that is there for tests.
+// The binary holds nothing that is there for tests, but for the suites that an
+// operator runs.
 func TestBinaryLinksNoTests(t *testing.T) {
+	forOperators := []string{"executor/executortest", "executor/executortest/hostile"}
 	for _, r := range list(t, "linux") {
 		if r.Name != "main" {
 			continue
 		}
 		for _, dep := range r.Deps {
 			in, own := ours(dep)
-			if dep == "testing" || own && slices.Contains(suites, in) || slices.ContainsFunc(testLibraries, func(lib string) bool { return of(dep, lib) }) {
+			test := own && slices.Contains(suites, in) && !slices.Contains(forOperators, in)
+			if test || dep == "testing" || strings.HasPrefix(dep, "testing/") || slices.ContainsFunc(testLibraries, func(lib string) bool { return of(dep, lib) }) {
 				t.Errorf("%s links %s", path.Base(r.ImportPath), dep)
 			}
 		}
+	}
+}
+
+// Of the hostile suite, the binary has no script by which a host could suffer: no
+// verb can reach what is not there.
+func TestBinaryHoldsNoHurtfulScript(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "tracon")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, module+"/cmd/tracon")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	held, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts := func(folder string) (n int) {
+		files, err := filepath.Glob(filepath.Join(root, "executor/executortest/hostile", folder, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes.Contains(held, text) {
+				n++
+			}
+		}
+		if len(files) < 8 {
+			t.Fatalf("there are %d scripts in %q", len(files), folder)
+		}
+		return n
+	}
+	if n := scripts("probes"); n < 50 {
+		t.Errorf("the binary holds %d harmless scripts: it is looked for in the wrong way", n)
+	}
+	if n := scripts("hurtful"); n > 0 || bytes.Contains(held, []byte("# Hurtful: ")) {
+		t.Errorf("the binary holds %d hurtful scripts", n)
 	}
 }

@@ -57,8 +57,9 @@ var rooms = map[string]rule{
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
-	"internal/cli":         {". admin audit bundle executor executor/interpreter fsck gate grant internal/config internal/daemon internal/notary internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
+	"internal/cli":         {". admin audit bundle executor executor/interpreter fsck gate grant internal/config internal/conformance internal/daemon internal/notary internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
+	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
 	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant internal/config internal/id internal/instance internal/notary internal/spool schema skill store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
@@ -96,7 +97,8 @@ var libraries = map[string]string{
 // testLibraries are what tests and suites may use, and nothing that is shipped.
 var testLibraries = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
 
-// suites are the rooms that are there for tests; a binary links none of them.
+// suites are the rooms that are there for tests. Of them, a binary links those alone
+// that an operator runs: see TestBinaryLinksNoTests.
 var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/rootfs", "internal/pgserver", "store/storetest"}
 
 // bans are packages of the standard library that only some rooms may import.

@@ -14,7 +14,8 @@ import (
 const (
 	exitError    = 1   // a verb failed
 	exitUsage    = 2   // the words of the command line
-	exitFindings = 3   // fsck found something amiss
+	exitFindings = 3   // fsck found something amiss, conformance something that got through
+	exitNotKnown = 4   // conformance: of some case nothing is known
 	exitClipped  = 123 // the script's own code was above it
 	exitTimedOut = 124
 	exitTracon   = 125 // Tracon could not: busy and a log that cannot be written too

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,8 +14,6 @@ import (
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
-	"github.com/tracon-go/tracon/executor/process"
-	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
@@ -52,7 +49,7 @@ type House struct {
 	named    *named
 	logger   *slog.Logger
 	roots    bool               // the configuration's roots were added to Skills
-	exec     local              // nil until Start
+	exec     Local              // nil until Start
 	runner   *tracon.Runner     // nil until Start
 	id       string             // of this process, in its admissions
 	instance *instance.Instance // nil until Start
@@ -113,35 +110,13 @@ func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {
 	return h.runner, err
 }
 
-// local is an executor of this host, which is closed with the house.
-type local interface {
-	executor.Executor
-	executor.Posturer
-	io.Closer
-}
-
-// executor starts the one that the configuration names. Where it cannot stand as
-// it should, that is an error: there is no falling back to another.
-func (h *House) executor() (e local, err error) {
-	if h.exec != nil {
-		return h.exec, nil
+// executor starts the one that the configuration names. It is closed with the
+// house.
+func (h *House) executor() (e Local, err error) {
+	if h.exec == nil {
+		h.exec, err = OpenExecutor(h.Config, h.Config.Executor, h.logger)
 	}
-	switch h.Config.Executor {
-	case sandbox.Name:
-		e, err = sandbox.New(sandbox.Config{Runtime: h.Config.Runtime, Folders: h.Config.Folders, DiskRate: h.Config.DiskRate, Logger: h.logger})
-	case process.Name:
-		if h.Config.DiskRate > 0 {
-			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)
-		}
-		e, err = process.New(process.Config{Runtime: h.Config.Runtime, Logger: h.logger})
-	default:
-		err = errors.New("there is no such executor")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the executor %s: %w", h.Config.Executor, err)
-	}
-	h.exec = e
-	return e, nil
+	return h.exec, err
 }
 
 // Ready says why nothing can run in this house, with the remedy, or nil. It

@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"embed"
 	"slices"
 
 	"github.com/tracon-go/tracon/executor"
@@ -10,10 +11,15 @@ import (
 )
 
 // Cases returns all cases, in the order in which they run.
-func Cases() []Case {
+func Cases() []Case { return append(HarmlessCases(), public(hurtfulCases(), true)...) }
+
+// HarmlessCases returns the cases that [RunHarmless] knows, in their order.
+func HarmlessCases() []Case { return public(harmlessCases(), false) }
+
+func public(cases []testCase, hurts bool) []Case {
 	var list []Case
-	for _, c := range cases() {
-		list = append(list, Case{c.id, c.title, c.class, c.wall, c.hurts})
+	for _, c := range cases {
+		list = append(list, Case{c.id, c.title, c.class, c.wall, hurts})
 	}
 	return list
 }
@@ -25,7 +31,7 @@ type testCase struct {
 	wall             Wall
 	tries            []attempt
 
-	hurts   bool                                      // a host without the wall would suffer
+	probes  *embed.FS                                 // where its scripts are
 	armed   []string                                  // traps that the script must say to have laid
 	numbers []string                                  // of system calls, that the script is told
 	calls   []systemCall                              // that the script makes, one attempt each
@@ -104,7 +110,15 @@ func of(ext string, tries []attempt) []attempt {
 
 func all(groups ...[]attempt) []attempt { return slices.Concat(groups...) }
 
-// cases returns all cases.
-func cases() []testCase {
-	return slices.Concat(fileCases(), collectionCases(), processCases(), endingCases(), networkCases(), kernelCases(), runCases(), limitCases())
+// from says where the cases have their scripts.
+func from(probes *embed.FS, cases []testCase) []testCase {
+	for i := range cases {
+		cases[i].probes = probes
+	}
+	return cases
+}
+
+// harmlessCases are those of an operator's own host.
+func harmlessCases() []testCase {
+	return from(&harmlessProbes, slices.Concat(fileCases(), collectionCases(), processCases(), endingCases(), networkCases(), kernelCases(), runCases()))
 }

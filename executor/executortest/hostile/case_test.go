@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"embed"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -15,7 +16,7 @@ import (
 func TestCases(t *testing.T) {
 	ids := map[string]bool{}
 	walls := map[Wall]bool{}
-	for _, c := range cases() {
+	for _, c := range slices.Concat(harmlessCases(), hurtfulCases()) {
 		if ids[c.id] || !regexp.MustCompile(`^[A-Z]\d\d$`).MatchString(c.id) {
 			t.Errorf("the id %q is bad or stands twice", c.id)
 		}
@@ -40,17 +41,33 @@ func TestCases(t *testing.T) {
 		}
 	}
 	for _, w := range Walls() {
-		if !walls[w] {
-			t.Errorf("no case is about the wall %q", w)
+		if !walls[w] || w.Must() == "" {
+			t.Errorf("no case is about the wall %q, or nobody says what it holds", w)
 		}
 	}
-	files, err := fs.ReadDir(probes, "probes")
-	if err != nil {
-		t.Fatal(err)
+	for folder, from := range map[string]*embed.FS{"probes": &harmlessProbes, "hurtful": &hurtfulProbes} {
+		files, err := fs.ReadDir(from, folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if name, _, _ := strings.Cut(f.Name(), "."); !ids[name] && name != "prelude" && name != "calls" {
+				t.Errorf("no case has the script %s", f.Name())
+			}
+			// By these words internal/archtest knows that no binary holds such a script.
+			text, err := from.ReadFile(folder + "/" + f.Name())
+			if marked := strings.HasPrefix(string(text), "# Hurtful: "); err != nil || marked != (folder == "hurtful") {
+				t.Errorf("%s/%s: marked as hurtful: %v, %v", folder, f.Name(), marked, err)
+			}
+		}
 	}
-	for _, f := range files {
-		if name, _, _ := strings.Cut(f.Name(), "."); !ids[name] && name != "prelude" && name != "calls" {
-			t.Errorf("no case has the script %s", f.Name())
+}
+
+// What limits are there for cannot be reached by way of [RunHarmless].
+func TestLimitsAreHurtful(t *testing.T) {
+	for _, c := range harmlessCases() {
+		if slices.Contains([]Wall{Memory, Tasks, Processors, Space, OpenFiles}, c.wall) {
+			t.Errorf("%s is about a limit: without it, a host suffers", c.id)
 		}
 	}
 }

@@ -66,8 +66,6 @@ func fileCases() []testCase {
 			names("by path", "by opening", "mode", "times"), perhaps("the file system may have no holes", "hole"))},
 		{id: "F13", title: "opens files by handles that it guessed", class: "A3/Escape", wall: Kernel, numbers: []string{"name_to_handle_at", "open_by_handle_at"},
 			tries: []attempt{{name: "name", maybe: "the file system may have no handles"}, {name: "open", shows: inFile, root: true, maybe: "the file system may have no handles"}}},
-		{id: "F14", title: "fills the disk, and the table of its files", class: "A3/HostDoS", wall: Space, hurts: true,
-			tries: names("outputs", "temporary folder", "shared memory", "skill", "many files")},
 		{id: "F19", title: "learns the host's paths from its own", class: "A3/HostLeak", wall: Files, tries: []attempt{
 			{name: "folder", check: onHost}, {name: "script", check: onHost}, {name: "temporary folder", check: onHost},
 		}},

@@ -63,9 +63,7 @@ func endingCases() []testCase {
 		{id: "X15", title: "leaves a process in a session of its own and ends", class: "A3/Persist", wall: Cleanup, armed: laid, tries: judged("survivors")},
 		{id: "X16", title: "leaves a process that keeps its output open", class: "A3/HostDoS", wall: Cleanup, armed: laid, tries: judged("late"), play: overdue},
 		{id: "X17", title: "ignores and blocks every signal", class: "A3/HostDoS", wall: Cleanup, armed: laid, ends: timedOut, tries: judged("late"), play: expiring},
-		{id: "X18", title: "has 40 processes that start others until the timeout", class: "A3/Persist", wall: Cleanup, hurts: true, armed: laid, policy: crowd, ends: timedOut, tries: judged("survivors"), play: expiring},
 		{id: "X19", title: "stops itself", class: "A3/HostDoS", wall: Cleanup, armed: laid, ends: timedOut, tries: judged("late"), play: expiring},
-		{id: "G19", title: "has 40 processes that start others when the caller gives up", class: "A3/Persist", wall: Cleanup, hurts: true, armed: laid, policy: crowd, tries: judged("survivors"), play: cancelled},
 	}
 }
 
@@ -83,8 +81,6 @@ func runCases() []testCase {
 				})},
 		{id: "U04", title: "tells another run something by a lock on a program that both may read", class: "A3/Lateral", wall: SharedFiles, play: pair, tries: names("lock")},
 		{id: "U06", title: "watches when another run reads a program", class: "A3/Lateral", wall: SharedFiles, play: pair, tries: names("watch")},
-		{id: "U07", title: "uses up what the kernel counts for each user", class: "A3/PeerDoS", wall: Runs, hurts: true, play: pair,
-			tries: perhaps("the host's own limit may be higher than that of open files", "watches")},
 		{id: "U09", title: "looks for what an earlier run left", class: "A3/Persist", wall: Runs, play: after, tries: all(
 			token("shared memory", "tmp"),
 			[]attempt{

@@ -182,10 +182,22 @@ func TestHarmless(t *testing.T) {
 		hurts[c.ID] = c.Hurts
 	}
 	var ran []string
-	hostile.Run(t, hostile.Setup{
-		New: is(open(t)), Interpreters: interpreters(t), Lacks: hostile.Walls(), Harmless: true,
+	hostile.RunHarmless(t, hostile.Setup{
+		New: is(open(t)), Interpreters: interpreters(t), Lacks: hostile.Walls(),
 		Report: func(row hostile.Row) { ran = append(ran, row.ID) },
 	})
+	for _, c := range hostile.HarmlessCases() {
+		if hurts[c.ID] || c.Hurts {
+			t.Errorf("%s is said to be harmless", c.ID)
+		}
+	}
+	r := record(t)
+	r.apart(func(r recorder) {
+		hostile.RunHarmless(r, hostile.Setup{New: is(open(t)), Interpreters: interpreters(t), Lacks: hostile.Walls(), Only: []string{"R01"}})
+	})
+	if len(r.to[""]) != 1 || !strings.Contains(r.to[""][0], "no case") {
+		t.Errorf("asking for a case that hurts: got %q", r.to)
+	}
 	if len(ran) < 50 || slices.ContainsFunc(ran, func(id string) bool { return hurts[id] }) || !hurts["R01"] || !hurts["F14"] || hurts["F01"] {
 		t.Errorf("got %q", ran)
 	}

@@ -36,6 +36,7 @@ type Row struct {
 	Title    string   `json:"title"`
 	Class    string   `json:"class"` // attacker and impact, as docs/threat-model.md has them
 	Wall     Wall     `json:"wall"`
+	Must     string   `json:"must"` // what must hold
 	Outcome  Outcome  `json:"outcome"`
 	Control  Control  `json:"control"`
 	Attempts int      `json:"attempts"`          // on the executor

@@ -31,6 +31,29 @@ const (
 	Collection  Wall = "collection"      // the host, by way of the files that a run leaves
 )
 
+// must is what a wall holds.
+var must = map[Wall]string{
+	Files:       "no file of the host is read or changed",
+	Environment: "no variable of the host is seen",
+	Descriptors: "nothing that the host has open is reached",
+	Processes:   "no process of the host is seen, stopped or traced",
+	Privileges:  "no right is had or gained",
+	Network:     "nothing outside is reached",
+	Kernel:      "the kernel refuses, or ends the script",
+	Runs:        "nothing comes from another run",
+	SharedFiles: "nothing comes from another run by way of a program",
+	Memory:      "the run is ended, or refused more",
+	Tasks:       "no more processes than the policy says",
+	Processors:  "no more time than that of one processor",
+	Space:       "no more space than the policy says",
+	OpenFiles:   "no more open files than the policy says",
+	Cleanup:     "the run ends in time and leaves no process",
+	Collection:  "the host takes regular files alone, within limits",
+}
+
+// Must says what the wall holds, in a few words for people.
+func (w Wall) Must() string { return must[w] }
+
 // Walls returns all walls.
 func Walls() []Wall {
 	return []Wall{Files, Environment, Descriptors, Processes, Privileges, Network, Kernel, Runs, SharedFiles,

@@ -1,3 +1,4 @@
+# Hurtful: it takes memory, processes, space or time, and is not linked into a command.
 import resource
 try:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

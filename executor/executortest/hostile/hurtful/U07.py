@@ -1,3 +1,4 @@
+# Hurtful: it takes memory, processes, space or time, and is not linked into a command.
 # What the kernel counts for each user, the first run uses up.
 def instance():
     f = libc.inotify_init1(0)

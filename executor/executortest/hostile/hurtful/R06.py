@@ -1,3 +1,4 @@
+# Hurtful: it takes memory, processes, space or time, and is not linked into a command.
 begin = time.monotonic()
 for i in range(4):
     if os.fork() == 0:

@@ -1,3 +1,4 @@
+# Hurtful: it takes memory, processes, space or time, and is not linked into a command.
 import mmap
 kind, MiB = P['kind'], 1 << 20
 held = []

@@ -1,3 +1,4 @@
+# Hurtful: it takes memory, processes, space or time, and is not linked into a command.
 piece = b'x' * (1 << 20)
 def fill(folder):
     n = 0

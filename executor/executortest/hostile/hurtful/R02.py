@@ -1,3 +1,4 @@
+# Hurtful: it takes memory, processes, space or time, and is not linked into a command.
 import threading
 stop, n = threading.Event(), 0
 threading.stack_size(65536)

@@ -1,3 +1,4 @@
+# Hurtful: it takes memory, processes, space or time, and is not linked into a command.
 end = time.monotonic() + 200
 for i in range(40):
     if os.fork() == 0:

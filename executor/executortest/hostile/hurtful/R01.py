@@ -1,3 +1,4 @@
+# Hurtful: it takes memory, processes, space or time, and is not linked into a command.
 n, r, w = 0, *os.pipe()
 try:
     while n < 300:

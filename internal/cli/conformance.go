@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/internal/conformance"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+func (a *app) conformanceCmd() *cobra.Command {
+	return group("conformance", "See on this host whether the configured executor does what it says", a.hostileCmd())
+}
+
+func (a *app) hostileCmd() *cobra.Command {
+	var h conformance.Hostile
+	var list, controls bool
+	cmd := &cobra.Command{
+		Use: "hostile",
+		Example: `  tracon conformance hostile
+  tracon conformance hostile --wall network --wall files
+  tracon conformance hostile --case F01 --json`,
+		Short: "Attack the configured executor with harmless hostile scripts",
+		Long: `Runs the scripts of the hostile catalogue (docs/threat-model.md) in the executor
+that the configuration names, and says of each whether something got through. As
+targets it plants files, a process, listeners on loopback and a key, each with a
+secret of its own, and takes them away at the end. It needs no root, no grant and
+no data folder, writes no log, and nothing leaves the host.
+
+Scripts by which a host could suffer on which a wall is missing (those that take
+memory, processes, space or time without end) are not in this program.
+
+With --controls each script also runs as a plain process, where it must get
+through: else the case proves nothing on this host.
+
+It exits with 0 when all that the executor promises held, 3 when something got
+through, 4 when of some case nothing is known.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if list {
+				return a.listCases()
+			}
+			return a.hostile(cmd.Context(), h, controls)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&h.Cases, "case", nil, "run this case alone (repeatable)")
+	f.StringSliceVar(&h.Walls, "wall", nil, "run the cases about this wall alone (repeatable)")
+	f.BoolVar(&controls, "controls", false, "also show that each attack works where no wall stands")
+	f.BoolVar(&list, "list", false, "name the cases and run none")
+	fixed := func(words func() []string) cobra.CompletionFunc {
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return words(), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	_ = cmd.RegisterFlagCompletionFunc("case", fixed(func() (ids []string) {
+		for _, c := range conformance.Cases() {
+			ids = append(ids, c.ID+"\t"+c.Title)
+		}
+		return ids
+	}))
+	_ = cmd.RegisterFlagCompletionFunc("wall", fixed(func() (walls []string) {
+		for _, c := range conformance.Cases() {
+			walls = append(walls, string(c.Wall))
+		}
+		slices.Sort(walls)
+		return slices.Compact(walls)
+	}))
+	return cmd
+}
+
+func (a *app) listCases() error {
+	if a.json {
+		return a.printJSON(conformance.Cases())
+	}
+	rows := [][]string{{"case", "wall", "class", "what it does"}}
+	for _, c := range conformance.Cases() {
+		rows = append(rows, []string{c.ID, string(c.Wall), c.Class, c.Title})
+	}
+	return a.table(rows)
+}
+
+// hostile runs the cases and tells what came of them.
+func (a *app) hostile(ctx context.Context, h conformance.Hostile, controls bool) (err error) {
+	c, err := a.load()
+	if err != nil {
+		return err
+	}
+	open := func(name string) (daemon.Local, error) {
+		return daemon.OpenExecutor(c, name, a.logger())
+	}
+	e, err := open(c.Executor)
+	if err != nil {
+		return hint(err, "`tracon doctor` says what is missing on this host")
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	h.Executor = e
+	if h.Posture, err = e.Posture(ctx); err != nil {
+		return err
+	}
+	if controls {
+		p, err := open(daemon.Process)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, p.Close()) }()
+		h.Control = p
+	}
+	p := a.progress("cases")
+	var n uint64
+	h.Over = func(r conformance.Result) {
+		n++
+		p.what = "cases, last " + r.ID
+		p.show(n)
+	}
+	results, err := h.Run(ctx)
+	p.done()
+	if errors.Is(err, conformance.ErrFilter) {
+		return &exitWith{exitUsage, hint(err, "`tracon conformance hostile --list` names them")}
+	}
+	if err != nil {
+		return err
+	}
+	return a.judged(c.Executor, string(h.Posture.Tier), results)
+}
+
+// judged prints the results, and returns the exit code that they have.
+func (a *app) judged(name, tier string, results []conformance.Result) error {
+	counts := map[conformance.Outcome]int{}
+	for _, r := range results {
+		counts[r.Outcome]++
+	}
+	var exit error
+	switch {
+	case counts[conformance.GotThrough] > 0:
+		exit = &exitWith{exitFindings, nil}
+	case counts[conformance.NotKnown]+counts[conformance.ControlBroken] > 0:
+		exit = &exitWith{exitNotKnown, nil}
+	}
+	if a.json {
+		return errors.Join(a.printJSON(struct {
+			OK       bool                        `json:"ok"`
+			Executor string                      `json:"executor"`
+			Tier     string                      `json:"tier"`
+			Counts   map[conformance.Outcome]int `json:"counts"`
+			Results  []conformance.Result        `json:"results"`
+		}{exit == nil, name, tier, counts, results}), exit)
+	}
+	rows := [][]string{{"case", "script", "outcome", "what was tried", "what must hold"}}
+	for _, r := range results {
+		rows = append(rows, []string{r.ID, r.Language, string(r.Outcome), r.Tried, r.Must})
+	}
+	err := a.styled(rows, true, func(row, column int) style {
+		switch {
+		case column != 2:
+			return plain
+		case rows[row][2] == string(conformance.Held):
+			return green
+		case rows[row][2] == string(conformance.NotPromised):
+			return plain
+		case rows[row][2] == string(conformance.GotThrough):
+			return red
+		}
+		return yellow
+	})
+	var sums []string
+	for _, o := range []conformance.Outcome{conformance.Held, conformance.GotThrough, conformance.NotPromised, conformance.ControlBroken, conformance.NotKnown} {
+		if counts[o] > 0 || o == conformance.Held || o == conformance.GotThrough {
+			sums = append(sums, fmt.Sprintf("%d %s", counts[o], o))
+		}
+	}
+	fmt.Fprintf(a.out, "\n%s, tier %s: %s\n", name, tier, strings.Join(sums, ", "))
+	for _, r := range results {
+		for _, f := range r.Faults {
+			fmt.Fprintf(a.out, "%s %s: %s\n", r.ID, r.Language, harmless(f, true))
+		}
+	}
+	return errors.Join(err, exit)
+}

@@ -1,0 +1,44 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/internal/config"
+)
+
+// A Local is an executor of this host. Whoever opened it closes it.
+type Local interface {
+	executor.Executor
+	executor.Posturer
+	io.Closer
+}
+
+// Process is the name of the executor that has no walls.
+const Process = process.Name
+
+// OpenExecutor starts the executor of that name, as the configuration says. Where
+// it cannot stand as it should, that is an error: there is no falling back to
+// another. It needs no data folder.
+func OpenExecutor(c *config.Config, name string, logger *slog.Logger) (e Local, err error) {
+	switch name {
+	case sandbox.Name:
+		e, err = sandbox.New(sandbox.Config{Runtime: c.Runtime, Folders: c.Folders, DiskRate: c.DiskRate, Logger: logger})
+	case process.Name:
+		if c.DiskRate > 0 {
+			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)
+		}
+		e, err = process.New(process.Config{Runtime: c.Runtime, Logger: logger})
+	default:
+		err = errors.New("there is no such executor")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the executor %s: %w", name, err)
+	}
+	return e, nil
+}
