@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tracon-go/tracon/internal/pgserver"
+	"github.com/tracon-go/tracon/internal/rootfs"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgserver.Main(m)) }
@@ -75,6 +76,7 @@ func scripts(t *testing.T, p testscript.Params, more func(*testscript.Env) error
 		"grab":   grab,
 		"append": appendTo,
 		"nofile": noFile,
+		"rootfs": rootFS,
 	}
 	testscript.Run(t, p)
 }
@@ -102,6 +104,25 @@ func appendTo(ts *testscript.TestScript, neg bool, args []string) {
 	_, err = f.WriteString(args[1] + "\n")
 	ts.Check(err)
 	ts.Check(f.Close())
+}
+
+// rootfs DIR PATTERN... makes a root file system of this machine's programs; the
+// pattern "python" stands for Python with its library.
+func rootFS(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: rootfs DIR PATTERN...")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.Mkdir(dir, 0o755))
+	var patterns []string
+	for _, p := range args[1:] {
+		if p == "python" {
+			patterns = append(patterns, rootfs.Python...)
+			continue
+		}
+		patterns = append(patterns, p)
+	}
+	ts.Check(rootfs.Make(dir, patterns...))
 }
 
 // nofile DIR asserts that no file lies below DIR: that nothing was left behind.

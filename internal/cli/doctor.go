@@ -12,6 +12,9 @@ import (
 
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/interpreter"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -24,18 +27,35 @@ type finding struct {
 }
 
 func (a *app) doctorCmd() *cobra.Command {
-	return &cobra.Command{
+	var tier string
+	cmd := &cobra.Command{
 		Use: "doctor",
 		Example: `  tracon doctor
+  tracon doctor --tier sandbox && echo safe to go on
   tracon doctor --json`,
 		Short: "Look at this installation: data, log, switches, interpreters, walls",
 		Long: `Looks at what a run needs, and says what is missing and how to get it. Exits 0 when
 scripts can run, else 1. A wall that the executor does not claim is told, and is
-no fault by itself.`,
+no fault by itself.
+
+The tier that is asked for must stand: by --tier, or else by the tenant's policy and
+its grants in force. With --tier the exit code says that alone: 0 when a tier as high
+stands here, else 1, whatever else is amiss.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if tier != "" && !grant.Tier(tier).Valid() {
+				return usage(cmd, fmt.Errorf("--tier %q: the tiers are %v", tier, grant.Tiers()))
+			}
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				findings, err := a.examine(ctx, h)
+				if err != nil {
+					return err
+				}
+				need, err := a.required(ctx, h, tier)
+				if err != nil {
+					return err
+				}
+				host, err := h.Hosts.Host(ctx)
 				if err != nil {
 					return err
 				}
@@ -45,16 +65,24 @@ no fault by itself.`,
 				} else {
 					findings = append(findings, finding{"executor", true, fmt.Sprintf("%s, tier %s", posture.Executor, posture.Tier), ""})
 				}
+				stands := need.stands(host, posture)
+				findings = append(findings, stands)
+				ok := stands.OK
+				if tier == "" {
+					ok = !slices.ContainsFunc(findings, func(f finding) bool { return !f.OK })
+				}
 				var exit error
-				if slices.ContainsFunc(findings, func(f finding) bool { return !f.OK }) {
+				if !ok {
 					exit = &exitWith{exitError, nil}
 				}
 				if a.json {
 					return errors.Join(a.printJSON(struct {
-						OK       bool             `json:"ok"`
-						Findings []finding        `json:"findings"`
-						Posture  executor.Posture `json:"posture"`
-					}{exit == nil, findings, posture}), exit)
+						OK         bool             `json:"ok"` // what the exit code says
+						Required   grant.Tier       `json:"requiredTier,omitempty"`
+						TierStands bool             `json:"tierStands"`
+						Findings   []finding        `json:"findings"`
+						Posture    executor.Posture `json:"posture"`
+					}{ok, need.tier, stands.OK, findings, posture}), exit)
 				}
 				rows := [][]string{}
 				for _, f := range findings {
@@ -77,6 +105,8 @@ no fault by itself.`,
 			})
 		},
 	}
+	cmd.Flags().StringVar(&tier, "tier", "", "tier that must stand here: process, sandbox, kernel, vm; the exit code says whether it does")
+	return cmd
 }
 
 // told are the rows of one finding: what to do stands below what is.
@@ -123,19 +153,7 @@ func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
 		finding{"tenant's switch", policy.Enabled, a.tenant + " is " + mark(policy.Enabled, "on", "off"), mark(policy.Enabled, "", "`tracon policy set --enabled`, or a first `tracon run --grant`")})
 	for _, ext := range slices.Sorted(maps.Keys(host.Interpreters)) {
 		in := host.Interpreters[ext]
-		found, err := interpreter.Probe(ctx, ext, in.Path)
-		f := finding{"interpreter " + ext, err == nil, in.Path, ""}
-		switch {
-		case err != nil:
-			f.Detail = err.Error()
-			f.Remedy = "install it, or name another in the allow-list"
-		case found.Digest != in.Digest:
-			f.OK, f.Detail = false, in.Path+" is not the file that was probed"
-			f.Remedy = fmt.Sprintf("`tracon policy set --host --interpreters %s=%s`", ext, in.Path)
-		default:
-			f.Detail = strings.TrimSpace(in.Path + " " + found.Version)
-		}
-		findings = append(findings, f)
+		findings = append(findings, a.examineInterpreter(ctx, h, ext, in))
 	}
 	if len(host.Interpreters) == 0 {
 		findings = append(findings, finding{"interpreters", false, "the allow-list is empty: nothing runs", "a first `tracon run --grant` lists the one that it needs"})
@@ -146,4 +164,34 @@ func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
 		}
 	}
 	return findings, nil
+}
+
+func (a *app) examineInterpreter(ctx context.Context, h *daemon.House, ext string, in gate.Interpreter) finding {
+	text := config.FormatInterpreter(in)
+	if h.Config.File != "" {
+		text = h.Config.Interpreters[ext]
+	}
+	f := finding{"interpreter " + ext, false, "", fmt.Sprintf("`tracon policy set --host --interpreters %s=%s`", ext, text)}
+	version := ""
+	var found gate.Interpreter
+	var err error
+	if in.Name != "" {
+		found, err = h.Probe(ctx, ext, text)
+	} else {
+		var probed interpreter.Found
+		probed, err = interpreter.Probe(ctx, ext, in.Path)
+		found, version = probed.Interpreter(), probed.Version
+	}
+	switch {
+	case err != nil:
+		f.Detail, f.Remedy = err.Error(), "install or import it, or name another in the allow-list"
+	case found.Image != in.Image:
+		// What was listed still runs: its runtime is kept.
+		f.OK, f.Detail, f.Remedy = true, fmt.Sprintf("%s, in %s; the name means another runtime now", text, in.Image), f.Remedy+" moves it on"
+	case found.Digest != in.Digest:
+		f.Detail = text + " is not the file that was probed"
+	default:
+		f.OK, f.Detail, f.Remedy = true, strings.TrimSpace(text+" "+version), ""
+	}
+	return f
 }

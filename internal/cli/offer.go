@@ -13,6 +13,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -88,7 +89,7 @@ func (a *app) openUp(ctx context.Context, h *daemon.House, call gate.Call, revie
 		}
 		in, ok := host.Interpreters[ext]
 		if ok && in.Path != "" && in.Digest.IsZero() { // it could not be probed; the error says why
-			_, err := h.Probe(ctx, ext, in.Path)
+			_, err := h.Probe(ctx, ext, h.Config.Interpreters[ext])
 			return err
 		}
 		if !ok {
@@ -96,8 +97,12 @@ func (a *app) openUp(ctx context.Context, h *daemon.House, call gate.Call, revie
 		}
 		return nil
 	}
-	if _, ok := host.Interpreters[ext]; !ok || !host.Enabled {
-		found, err := h.Probe(ctx, ext, host.Interpreters[ext].Path)
+	if in, ok := host.Interpreters[ext]; !ok || !host.Enabled {
+		listed := ""
+		if in.Path != "" {
+			listed = config.FormatInterpreter(in)
+		}
+		found, err := h.Probe(ctx, ext, listed)
 		if err != nil {
 			return err
 		}
@@ -111,7 +116,7 @@ func (a *app) openUp(ctx context.Context, h *daemon.House, call gate.Call, revie
 		}); err != nil {
 			return err
 		}
-		a.say("tracon: switched this host on, with %s for .%s scripts", found.Path, ext)
+		a.say("tracon: switched this host on, with %s for .%s scripts", config.FormatInterpreter(found), ext)
 	}
 	before, err := h.Admin.Policy(ctx, call.Tenant)
 	if err != nil {
@@ -167,7 +172,7 @@ func (a *app) showWhatWouldRun(ctx context.Context, h *daemon.House, r admin.Rev
 	ext := gate.Extension(r.Ref.Script, script)
 	host, err := h.Hosts.Host(ctx)
 	if in, ok := host.Interpreters[ext]; err == nil && ok {
-		a.say("  with %s", in.Path)
+		a.say("  with %s", config.FormatInterpreter(in))
 	} else if found, err := h.Probe(ctx, ext, ""); err == nil {
 		a.say("  with %s, which the host does not list yet", found.Path)
 	} else {

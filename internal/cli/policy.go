@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (a *app) showPolicy(p gate.Policy) error {
 		{"max-arguments", config.FormatSize(int64(p.MaxArguments))}, {"max-output", config.FormatSize(int64(p.MaxOutput))},
 		{"max-inputs", config.FormatSize(p.MaxInputs)}, {"max-outputs", config.FormatSize(p.MaxOutputs)},
 		{"max-output-files", fmt.Sprint(p.MaxOutputFiles)}, {"memory", config.FormatSize(p.Memory)}, {"processes", fmt.Sprint(p.Processes)},
-		{"keep-arguments", fmt.Sprint(p.KeepArguments)},
+		{"network", string(cmp.Or(p.Network, gate.NoNetwork))}, {"keep-arguments", fmt.Sprint(p.KeepArguments)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Environment)) {
 		rows = append(rows, []string{"env", name + "=" + p.Environment[name]})
@@ -76,9 +77,9 @@ func (a *app) showHost(h *daemon.House, s gate.Host) error {
 	if h.Config.File != "" {
 		where = h.Config.File
 	}
-	rows := [][]string{{"kept in", where}, {"enabled", fmt.Sprint(s.Enabled)}}
+	rows := [][]string{{"kept in", where}, {"enabled", fmt.Sprint(s.Enabled)}, {"network", string(cmp.Or(s.Network, gate.NoNetwork))}}
 	for _, ext := range slices.Sorted(maps.Keys(s.Interpreters)) {
-		rows = append(rows, []string{"interpreter", ext + " = " + s.Interpreters[ext].Path + s.Interpreters[ext].Name})
+		rows = append(rows, []string{"interpreter", ext + " = " + config.FormatInterpreter(s.Interpreters[ext])})
 	}
 	if len(s.Interpreters) == 0 {
 		rows = append(rows, []string{"interpreter", "none: nothing runs"})
@@ -98,7 +99,7 @@ func orNone(s string) string {
 type policyFlags struct {
 	host, enabled, keep     bool
 	interpreters, env       []string
-	minTier                 string
+	minTier, network        string
 	timeout                 time.Duration
 	arguments, output       string
 	inputs, outputs, memory string
@@ -119,7 +120,9 @@ configuration file; with one, set them there.`,
 		Example: `  tracon policy set --enabled --interpreters py,sh
   tracon policy set --timeout 2m --max-output 1MiB
   tracon policy set --enabled=false
-  tracon policy set --host --enabled --interpreters py=/usr/bin/python3`,
+  tracon policy set --host --enabled --interpreters py=/usr/bin/python3
+  tracon policy set --host --interpreters py=runtime:python-3.12,sh=/bin/bash
+  tracon policy set --host --network loopback && tracon policy set --network loopback`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p.changed = cmd.Flags().Changed
@@ -139,10 +142,11 @@ configuration file; with one, set them there.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&p.host, "host", false, "change the host's settings instead: --enabled and --interpreters")
+	f.BoolVar(&p.host, "host", false, "change the host's settings instead: --enabled, --interpreters and --network")
 	f.BoolVar(&p.enabled, "enabled", false, "the switch (--enabled=false turns it off)")
-	f.StringSliceVar(&p.interpreters, "interpreters", nil, "extensions that the tenant may use, such as py,sh; with --host: py=/usr/bin/python3")
+	f.StringSliceVar(&p.interpreters, "interpreters", nil, "extensions that the tenant may use, such as py,sh; with --host: py=/usr/bin/python3, or py=runtime:NAME[:/path] in a runtime")
 	f.StringVar(&p.minTier, "min-tier", "", "least tier: process, sandbox, kernel, vm; empty: the grant's")
+	f.StringVar(&p.network, "network", "", "what scripts may reach: none, or loopback, their own processes on 127.0.0.1, where host and tenant both allow it")
 	f.DurationVar(&p.timeout, "timeout", 0, "of a run, such as 30s")
 	f.StringVar(&p.arguments, "max-arguments", "", "size of a call's arguments, such as 64KiB")
 	f.StringVar(&p.output, "max-output", "", "size of each output stream")
@@ -166,6 +170,9 @@ func (f policyFlags) apply(p *gate.Policy) error {
 	}
 	if f.changed("min-tier") {
 		p.MinTier = grant.Tier(f.minTier)
+	}
+	if f.changed("network") {
+		p.Network = gate.Network(f.network)
 	}
 	if f.changed("timeout") {
 		p.Timeout = f.timeout
@@ -217,19 +224,22 @@ func (f policyFlags) apply(p *gate.Policy) error {
 
 func (a *app) setHost(ctx context.Context, h *daemon.House, f policyFlags) error {
 	if h.Config.File != "" {
-		return hint(errors.New("the host's settings stand in the configuration file"), "set `enabled` and `interpreters` in %s", h.Config.File)
+		return hint(errors.New("the host's settings stand in the configuration file"), "set `enabled`, `interpreters` and `network` in %s", h.Config.File)
 	}
 	set, err := h.Admin.SetHost(ctx, a.who(), func(s *gate.Host) error {
 		if f.changed("enabled") {
 			s.Enabled = f.enabled
+		}
+		if f.changed("network") {
+			s.Network = gate.Network(f.network)
 		}
 		if !f.changed("interpreters") {
 			return nil
 		}
 		s.Interpreters = map[string]gate.Interpreter{}
 		for _, pair := range f.interpreters {
-			ext, path, _ := strings.Cut(pair, "=")
-			in, err := h.Probe(ctx, ext, path)
+			ext, text, _ := strings.Cut(pair, "=")
+			in, err := h.Probe(ctx, ext, text)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -23,7 +24,8 @@ type Config struct {
 	DatabaseURL  string            // of Postgres; a secret
 	Enabled      bool              // the host's switch
 	Production   bool              // conveniences that grant and open are off
-	Interpreters map[string]string // extension to absolute path
+	Interpreters map[string]string // extension to absolute path, or to "runtime:NAME:/path": see InRuntime
+	Network      gate.Network      // the most that a tenant may ask for
 	TrustClaimed bool
 	Skills       []string // folders that hold skills; absolute
 	Executor     string
@@ -125,7 +127,7 @@ var Settings = []Setting{
 	duration("checkpoint_interval", "how often the log is signed while this program runs; 0s: 1m0s", func(c *Config) *time.Duration { return &c.CheckpointInterval }),
 	boolean("enabled", "the host's switch: off, and nothing runs", func(c *Config) *bool { return &c.Enabled }),
 	boolean("production", "switches off what is convenient on a laptop, such as run --grant", func(c *Config) *bool { return &c.Production }),
-	{Key: "interpreters", dict: true, Doc: "allow-list: file extension to an interpreter's absolute path; empty, and nothing runs",
+	{Key: "interpreters", dict: true, Doc: "allow-list: file extension to an interpreter's absolute path, or to runtime:NAME:/path for one in a runtime; empty, and nothing runs",
 		set: setInterpreters,
 		text: func(c *Config) string {
 			var pairs []string
@@ -152,6 +154,12 @@ var Settings = []Setting{
 	{Key: "folders", list: true, Doc: "folders that a sandboxed script sees besides /usr, for reading, such as that of an interpreter in /opt",
 		set:  func(c *Config, s string, f folder) error { c.Folders = f.list(s); return nil },
 		text: func(c *Config) string { return strings.Join(c.Folders, ",") }},
+	{Key: "network", Doc: "the most that a tenant's policy may ask for: none, or loopback, where a run's own processes reach each other on 127.0.0.1",
+		set: func(c *Config, s string, _ folder) error {
+			c.Network = gate.Network(s)
+			return gate.Host{Network: c.Network}.Validate()
+		},
+		text: func(c *Config) string { return string(cmp.Or(c.Network, gate.NoNetwork)) }},
 	boolean("trust_claimed", "take an executor's own word for its tier", func(c *Config) *bool { return &c.TrustClaimed }),
 	whole("slots", "scripts that run at once; 0: twice the processors", func(c *Config) *int { return &c.Slots }),
 	whole("slots_per_tenant", "of them for one tenant; 0: half", func(c *Config) *int { return &c.SlotsPerTenant }),
@@ -165,24 +173,6 @@ var Settings = []Setting{
 	whole("max_files", "files of a skill", func(c *Config) *int { return &c.Content.Files }),
 	whole("max_depth", "elements of a path in a skill", func(c *Config) *int { return &c.Content.Depth }),
 	whole("max_path", "bytes of a path in a skill", func(c *Config) *int { return &c.Content.PathBytes }),
-}
-
-func setInterpreters(c *Config, s string, _ folder) error {
-	c.Interpreters = map[string]string{}
-	for pair := range strings.SplitSeq(s, ",") {
-		if pair == "" {
-			continue
-		}
-		ext, path, _ := strings.Cut(pair, "=")
-		if err := gate.CheckExtension(ext); err != nil {
-			return err
-		}
-		if !filepath.IsAbs(path) {
-			return fmt.Errorf("the interpreter for %s is %q; write an absolute path, such as /usr/bin/python3", ext, path)
-		}
-		c.Interpreters[ext] = filepath.Clean(path)
-	}
-	return nil
 }
 
 func notBlank(s string) error {

@@ -28,7 +28,7 @@ const Process = process.Name
 func OpenExecutor(c *config.Config, name string, logger *slog.Logger) (e Local, err error) {
 	switch name {
 	case sandbox.Name:
-		e, err = sandbox.New(sandbox.Config{Runtime: c.Runtime, Folders: c.Folders, DiskRate: c.DiskRate, Logger: logger})
+		e, err = sandbox.New(sandbox.Config{Runtime: c.Runtime, Folders: c.Folders, DiskRate: c.DiskRate, Images: images(c), Logger: logger})
 	case process.Name:
 		if c.DiskRate > 0 {
 			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)

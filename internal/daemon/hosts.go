@@ -1,21 +1,26 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/config"
 )
 
 // hosts says where what holds for every tenant is kept: in the configuration
-// file where there is one, else in the store.
-func hosts(c *config.Config, kept gate.Hosts) gate.Hosts {
+// file where there is one, else in the store. The names of runtimes are kept in the
+// store in any case.
+func hosts(c *config.Config, kept gate.Hosts, images *image.Store) gate.Hosts {
 	if c.File != "" {
-		return &fixed{c: c}
+		return &fixed{c: c, kept: kept, images: images}
 	}
 	return &limited{kept, c}
 }
@@ -34,9 +39,11 @@ func (l *limited) Host(ctx context.Context) (gate.Host, error) {
 }
 
 // fixed is the configuration file's settings. The interpreters are probed once,
-// when somebody first asks.
+// when somebody first asks, and those in a runtime that was not there again.
 type fixed struct {
 	c      *config.Config
+	kept   gate.Hosts
+	images *image.Store
 	mu     sync.Mutex
 	probed map[string]gate.Interpreter
 }
@@ -46,36 +53,80 @@ type fixed struct {
 func (f *fixed) Host(ctx context.Context) (gate.Host, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.probed == nil {
-		probed := map[string]gate.Interpreter{}
-		for _, ext := range slices.Sorted(maps.Keys(f.c.Interpreters)) {
-			path := f.c.Interpreters[ext]
-			found, err := interpreter.Probe(ctx, ext, path)
-			if ctx.Err() != nil {
-				return gate.Host{}, context.Cause(ctx)
-			}
-			probed[ext] = gate.Interpreter{Path: path}
-			if err == nil {
-				probed[ext] = found.Interpreter()
-			}
-		}
-		f.probed = probed
+	kept, err := f.kept.Host(ctx)
+	if err != nil {
+		return gate.Host{}, err
 	}
-	return gate.Host{Enabled: f.c.Enabled, Interpreters: maps.Clone(f.probed), TrustClaimed: f.c.TrustClaimed, Content: f.c.Content}, nil
+	if f.probed == nil {
+		f.probed = map[string]gate.Interpreter{}
+	}
+	for _, ext := range slices.Sorted(maps.Keys(f.c.Interpreters)) {
+		text := f.c.Interpreters[ext]
+		name, in, inside := config.InRuntime(text)
+		if old, ok := f.probed[ext]; ok && (!inside || !old.Image.IsZero()) {
+			continue
+		}
+		found, err := probe(ctx, ext, text, kept.Runtimes, f.images)
+		if ctx.Err() != nil {
+			return gate.Host{}, context.Cause(ctx)
+		}
+		switch {
+		case err == nil:
+			f.probed[ext] = found
+		case inside:
+			f.probed[ext] = gate.Interpreter{Name: name, Path: cmp.Or(in, "/")} // which nothing can be run with
+		default:
+			f.probed[ext] = gate.Interpreter{Path: text}
+		}
+	}
+	return gate.Host{
+		Enabled: f.c.Enabled, Interpreters: maps.Clone(f.probed), TrustClaimed: f.c.TrustClaimed, Content: f.c.Content,
+		Network: f.c.Network, Runtimes: kept.Runtimes,
+	}, nil
 }
 
-// Probe finds what runs scripts of the extension on this host, at path or, where
-// path is empty, wherever it is, and returns it as an entry of the allow-list.
-func (h *House) Probe(ctx context.Context, ext, path string) (gate.Interpreter, error) {
-	find := interpreter.Find
-	if path != "" {
-		find = func(ctx context.Context, ext string) (interpreter.Found, error) {
-			return interpreter.Probe(ctx, ext, path)
-		}
+// probe finds what runs scripts of the extension: what text says, or, where it
+// is empty, wherever it is on this host.
+func probe(ctx context.Context, ext, text string, names map[string]bundle.Digest, images *image.Store) (gate.Interpreter, error) {
+	var found interpreter.Found
+	var err error
+	if name, path, ok := config.InRuntime(text); ok {
+		return inside(ext, name, path, names[name], images)
+	} else if text != "" {
+		found, err = interpreter.Probe(ctx, ext, text)
+	} else {
+		found, err = interpreter.Find(ctx, ext)
 	}
-	found, err := find(ctx, ext)
 	if err != nil {
 		return gate.Interpreter{}, err
 	}
 	return found.Interpreter(), nil
+}
+
+// inside finds the interpreter in a runtime.
+func inside(ext, name, path string, digest bundle.Digest, images *image.Store) (gate.Interpreter, error) {
+	if digest.IsZero() {
+		return gate.Interpreter{}, fmt.Errorf("%w: there is no runtime %q; `tracon runtime import %s DIR` makes it", interpreter.ErrNotAvailable, name, name)
+	}
+	i, err := images.Image(digest)
+	if err != nil {
+		return gate.Interpreter{}, fmt.Errorf("%w: the runtime %q (%s): %w", interpreter.ErrNotAvailable, name, digest, err)
+	}
+	defer i.Close()
+	found, err := interpreter.Inside(ext, name, i, path)
+	if err != nil {
+		return gate.Interpreter{}, err
+	}
+	return found.Interpreter(), nil
+}
+
+// Probe finds what runs scripts of the extension: at text, an absolute path of
+// this host or "runtime:NAME:/path", or, where text is empty, wherever it is on
+// this host. It returns it as an entry of the allow-list.
+func (h *House) Probe(ctx context.Context, ext, text string) (gate.Interpreter, error) {
+	kept, err := h.Store.Host(ctx)
+	if err != nil {
+		return gate.Interpreter{}, err
+	}
+	return probe(ctx, ext, text, kept.Runtimes, h.Images)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/instance"
@@ -39,6 +40,7 @@ type House struct {
 	Gate   *gate.Gate
 	Admin  *admin.Admin
 	Notary *notary.Notary
+	Images *image.Store
 	Skills *skill.Library // those in folders
 
 	// Contents is where the bytes of a name come from: a folder that was named by
@@ -66,7 +68,8 @@ func Open(ctx context.Context, c *config.Config, logger *slog.Logger) (*House, e
 	if err != nil {
 		return nil, err
 	}
-	h := &House{Config: c, Store: st, Where: where, Log: audit.NewLog(st), Hosts: hosts(c, st), logger: logger, id: id.New()}
+	h := &House{Config: c, Store: st, Where: where, Log: audit.NewLog(st), Images: images(c), logger: logger, id: id.New()}
+	h.Hosts = hosts(c, st, h.Images)
 	h.Skills = skill.NewLibrary(c.Content)
 	h.named = &named{Library: h.Skills}
 	h.Contents = contents(h.named, st, h.Skills)

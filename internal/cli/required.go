@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+// required is the tier that must stand, and who asks for it.
+type required struct {
+	tier grant.Tier // empty: nobody asks for one
+	by   string
+}
+
+func (r *required) raise(t grant.Tier, by string) {
+	if t.Valid() && (r.tier == "" || !r.tier.Meets(t)) {
+		*r = required{t, by}
+	}
+}
+
+// required is what the words say, or else the highest that the tenant's policy
+// and its grants in force ask for.
+func (a *app) required(ctx context.Context, h *daemon.House, asked string) (r required, err error) {
+	if asked != "" {
+		return required{grant.Tier(asked), "--tier"}, nil
+	}
+	policy, err := h.Gate.Policy(ctx, a.tenant)
+	if err != nil {
+		return r, err
+	}
+	r.raise(policy.MinTier, "the policy of tenant "+a.tenant)
+	grants, err := h.Admin.Grants(ctx, a.tenant, grant.Filter{})
+	if err != nil {
+		return r, err
+	}
+	for _, g := range grants {
+		if g.InForce(time.Now()) {
+			r.raise(g.MinTier, "the grant "+g.ID+" for "+g.Ref.String())
+		}
+	}
+	return r, nil
+}
+
+// stands says whether the required tier stands.
+func (r required) stands(host gate.Host, p executor.Posture) finding {
+	has, word := p.Tier, ""
+	if p.Claimed && !host.TrustClaimed {
+		has, word = grant.Process, ", which is its own word and counts as "+string(grant.Process)
+	}
+	f := finding{"tier", has.Meets(r.tier), fmt.Sprintf("%s%s; %s asks for %s", p.Tier, word, r.by, r.tier), ""}
+	switch {
+	case r.tier == "":
+		return finding{"tier", p.Tier.Valid(), string(p.Tier) + word + "; nobody asks for one", ""}
+	case !f.OK && p.Tier == "":
+		f.Detail = fmt.Sprintf("none stands; %s asks for %s", r.by, r.tier)
+		f.Remedy = "mend what the executor names"
+	case !f.OK && p.Executor == "process":
+		f.Remedy = "take the executor sandbox, on Linux"
+	case !f.OK:
+		f.Remedy = "no executor of this program is higher; ask for less, or register one of your own"
+	}
+	return f
+}

@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+func (a *app) runtimeCmd() *cobra.Command {
+	return group("runtime", "Root file systems that sandboxed scripts run in, in place of the host's programs",
+		a.runtimeImportCmd(), a.runtimeListCmd(), a.runtimeShowCmd(), a.runtimeRemoveCmd())
+}
+
+// importFlags are the words of an import.
+type importFlags struct {
+	reason            string
+	replace           bool
+	size              string
+	entries, path, in int
+}
+
+func (f importFlags) limits() (image.Limits, error) {
+	l := image.Limits{Entries: f.entries, PathBytes: f.path, Depth: f.in}
+	if f.size == "" {
+		return l, nil
+	}
+	var err error
+	if l.Bytes, err = config.ParseSize(f.size); err != nil {
+		return l, fmt.Errorf("--max-size: %w", err)
+	}
+	return l, nil
+}
+
+func (a *app) runtimeImportCmd() *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "import NAME SOURCE",
+		Short: "Keep a root file system under a name: a folder, a tar archive, or - for one on standard input",
+		Long: `Unpacks a root file system once into the data folder, under the digest of all that
+is in it, and gives it the name. Nothing of it is run.
+
+SOURCE is a folder, or a tar archive, plain or compressed with gzip; - reads one from
+standard input. Owners, set-user-id bits and extended attributes are dropped, devices,
+pipes and sockets are left out and named, links keep their text and lead nowhere
+but inside. An archive is refused whole when an entry leaves the root, lies below a
+link, or comes twice.
+
+A name that belongs to another root file system is given to this one with --replace.
+Interpreters of the allow-list stay in the old one until they are listed again.`,
+		Example: `  tracon runtime import python-3.12 ./rootfs
+  docker export CONTAINER | tracon runtime import python-3.12 -
+  tracon policy set --host --enabled --interpreters py=runtime:python-3.12`,
+		Args: exactly("NAME", "SOURCE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			limits, err := f.limits()
+			if err != nil {
+				return err
+			}
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				n := admin.Naming{Actor: a.who(), Name: args[0], Replace: f.replace, Reason: f.reason}
+				out, err := a.importRuntime(ctx, h, n, args[1], limits)
+				if errors.Is(err, admin.ErrNamed) {
+					return hint(err, "--replace gives the name to this one; `tracon runtime show %s` shows the other", n.Name)
+				}
+				if err != nil {
+					return err
+				}
+				return a.toldImport(h, out)
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.BoolVar(&f.replace, "replace", false, "take the name from another root file system")
+	fs.StringVar(&f.reason, "reason", "", "why, for the log")
+	fs.StringVar(&f.size, "max-size", "", "size of all files, such as 8GiB (default 4GiB)")
+	fs.IntVar(&f.entries, "max-entries", 0, "files, folders and links (default 200000)")
+	fs.IntVar(&f.path, "max-path", 0, "bytes of one path (default 1024)")
+	fs.IntVar(&f.in, "max-depth", 0, "elements of one path (default 64)")
+	return cmd
+}
+
+func (a *app) importRuntime(ctx context.Context, h *daemon.House, n admin.Naming, source string, l image.Limits) (daemon.Imported, error) {
+	if source == "-" {
+		return h.ImportRuntime(ctx, n, "", a.in, l)
+	}
+	file, err := os.Open(source)
+	if err != nil {
+		return daemon.Imported{}, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || info.IsDir() {
+		return h.ImportRuntime(ctx, n, source, nil, l)
+	}
+	return h.ImportRuntime(ctx, n, "", file, l)
+}
+
+func (a *app) toldImport(h *daemon.House, out daemon.Imported) error {
+	for _, s := range out.Skipped {
+		a.say("left out %s", s)
+	}
+	if more := out.Left - len(out.Skipped); more > 0 {
+		a.say("left out %d more", more)
+	}
+	if a.json {
+		return a.printJSON(out)
+	}
+	fmt.Fprintf(a.out, "%s is %s: %s\n", out.Name, out.Digest, contents(out.Runtime))
+	if len(out.Older) > 0 {
+		a.say("%s still runs in %s; list it again to move it on", strings.Join(out.Older, ", "), out.Before)
+	}
+	if len(out.UsedBy) == 0 {
+		entry := "py=runtime:" + out.Name
+		if h.Config.File != "" {
+			a.say("to run scripts in it, list it in %s: interpreters: {py: runtime:%s}", h.Config.File, out.Name)
+		} else {
+			a.say("to run scripts in it, list it: `tracon policy set --host --interpreters %s`, with all else that the list is to hold", entry)
+		}
+	}
+	return nil
+}
+
+func contents(r daemon.Runtime) string {
+	if r.Info == nil {
+		return r.Amiss
+	}
+	return fmt.Sprintf("%d files, %d folders, %d links, %s", r.Info.Files, r.Info.Folders, r.Info.Links, megabytes(r.Info.Bytes))
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+func (a *app) runtimeListCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the runtimes, and which interpreters of the allow-list lie in them",
+		Example: `  tracon runtime list
+  tracon runtime list --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				list, err := h.Runtimes(ctx)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(list)
+				}
+				rows := [][]string{{"NAME", "DIGEST", "RUNS", "HOLDS"}}
+				for _, r := range list {
+					rows = append(rows, []string{r.Name, r.Digest.String(), orNone(strings.Join(r.UsedBy, ",")), contents(r)})
+				}
+				return a.table(rows)
+			})
+		},
+	}
+}
+
+func (a *app) runtimeShowCmd() *cobra.Command {
+	var verify bool
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a runtime; --verify reads all of it and compares it with its digest",
+		Example: `  tracon runtime show python-3.12
+  tracon runtime show python-3.12 --verify`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: a.completeRuntime,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				r, err := h.FindRuntime(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if verify && r.Amiss == "" {
+					if err := h.Images.Verify(ctx, r.Digest); errors.Is(err, image.ErrDamaged) {
+						r.Amiss = err.Error()
+					} else if err != nil {
+						return err
+					}
+				}
+				var exit error
+				if r.Amiss != "" {
+					exit = hint(errors.New(r.Amiss), "import it again under another name, list that in its place, and remove this one")
+				}
+				if a.json {
+					return errors.Join(a.printJSON(r), exit)
+				}
+				rows := [][]string{{"name", r.Name}, {"digest", r.Digest.String()}, {"runs", orNone(strings.Join(r.UsedBy, ","))}}
+				if len(r.Older) > 0 {
+					rows = append(rows, []string{"was left by", strings.Join(r.Older, ",") + ", which run in what had the name before"})
+				}
+				if r.Info != nil {
+					rows = append(rows, []string{"holds", contents(r)})
+				}
+				if verify && exit == nil {
+					rows = append(rows, []string{"verified", "every byte is what was imported"})
+				}
+				return errors.Join(a.pairs(rows), exit)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&verify, "verify", false, "read all of it and compare it with its digest; exits 1 where it differs")
+	return cmd
+}
+
+func (a *app) runtimeRemoveCmd() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Take a runtime's name away, and its files where nobody needs them",
+		Long: `Takes the name away and removes the files that no name and no allow-list needs any
+more. It is refused while an interpreter of the allow-list lies in the runtime.`,
+		Example:           `  tracon runtime remove python-3.11 --reason "end of life"`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: a.completeRuntime,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				d, kept, err := h.RemoveRuntime(ctx, a.who(), args[0], reason)
+				if errors.Is(err, admin.ErrListed) {
+					return hint(err, "list another interpreter in its place first: `tracon policy set --host --interpreters …`, or the configuration file")
+				}
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(map[string]any{"name": args[0], "digest": d, "filesKept": kept})
+				}
+				fmt.Fprintf(a.out, "removed %s (%s)\n", args[0], d)
+				if kept {
+					a.say("its files stay while another name or a running program needs them; a later removal takes them")
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log")
+	return cmd
+}
+
+// completeRuntime completes NAME with the runtimes.
+func (a *app) completeRuntime(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	h := a.quietHouse(cmd)
+	if h == nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer h.Close(cmd.Context())
+	host, err := h.Store.Host(cmd.Context())
+	var words []string
+	for name, d := range host.Runtimes {
+		if err == nil {
+			words = append(words, name+"\t"+d.String())
+		}
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,162 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/config"
+)
+
+// images is the store of runtimes in the data folder.
+func images(c *config.Config) *image.Store { return image.New(filepath.Join(c.Data, "images")) }
+
+// A Runtime is a root file system that has a name here.
+type Runtime struct {
+	Name   string        `json:"name"`
+	Digest bundle.Digest `json:"digest"`
+	UsedBy []string      `json:"usedBy"`          // extensions of the allow-list whose interpreter lies in it
+	Older  []string      `json:"older,omitempty"` // those whose interpreter lies in what had the name before
+	Info   *image.Info   `json:"info,omitempty"`  // nil where it cannot be read: see Amiss
+	Amiss  string        `json:"amiss,omitempty"` // what is wrong with it on this host
+}
+
+// An Imported is what came of importing a runtime.
+type Imported struct {
+	Runtime
+	Before  bundle.Digest `json:"before,omitzero"` // what had the name
+	Skipped []string      `json:"skipped"`         // what was left out; at most 100
+	Left    int           `json:"left"`            // how many were left out
+}
+
+// ImportRuntime unpacks a root file system and gives it the name in n: the folder
+// dir or, where dir is empty, the tar archive r. It is not run.
+//
+// # Errors
+//
+// As for [admin.Admin.NameRuntime] and [image.Store.ImportTar]. Nothing is left then.
+func (h *House) ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, l image.Limits) (out Imported, err error) {
+	if err := gate.CheckRuntime(n.Name); err != nil {
+		return Imported{}, err
+	}
+	var made *image.Import
+	if dir != "" {
+		made, err = h.Images.ImportFolder(ctx, dir, l)
+	} else {
+		made, err = h.Images.ImportTar(ctx, r, l)
+	}
+	if err != nil {
+		return Imported{}, err
+	}
+	n.Digest = made.Digest
+	before, err := h.Admin.NameRuntime(ctx, n)
+	if cerr := made.Image.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		_, perr := h.prune(ctx)
+		return Imported{}, errors.Join(err, perr)
+	}
+	host, err := h.Hosts.Host(ctx)
+	if err != nil {
+		return Imported{}, err
+	}
+	out = Imported{Runtime: h.runtime(host, n.Name, n.Digest), Skipped: slices.Clip(made.Skipped), Left: made.Left}
+	if before != n.Digest {
+		out.Before = before
+	}
+	return out, nil
+}
+
+// Runtimes returns the runtimes, by name.
+func (h *House) Runtimes(ctx context.Context) ([]Runtime, error) {
+	host, err := h.Hosts.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := []Runtime{}
+	for _, name := range slices.Sorted(maps.Keys(host.Runtimes)) {
+		list = append(list, h.runtime(host, name, host.Runtimes[name]))
+	}
+	return list, nil
+}
+
+// FindRuntime returns the runtime of that name.
+//
+// # Errors
+//
+// grant.ErrNotFound.
+func (h *House) FindRuntime(ctx context.Context, name string) (Runtime, error) {
+	host, err := h.Hosts.Host(ctx)
+	if err != nil {
+		return Runtime{}, err
+	}
+	if d, ok := host.Runtimes[name]; ok {
+		return h.runtime(host, name, d), nil
+	}
+	return Runtime{}, fmt.Errorf("%w: there is no runtime %q", grant.ErrNotFound, name)
+}
+
+func (h *House) runtime(host gate.Host, name string, d bundle.Digest) Runtime {
+	r := Runtime{Name: name, Digest: d, UsedBy: []string{}}
+	for _, ext := range admin.UsedBy(host, name) {
+		if host.Interpreters[ext].Image == d {
+			r.UsedBy = append(r.UsedBy, ext)
+		} else {
+			r.Older = append(r.Older, ext)
+		}
+	}
+	info, err := h.Images.Info(d)
+	if err != nil {
+		r.Amiss = err.Error()
+		return r
+	}
+	r.Info = &info
+	return r
+}
+
+// RemoveRuntime takes the runtime's name away and removes what no name and no
+// allow-list needs any more. Kept is true where somebody still holds the files: a
+// later removal takes them.
+//
+// # Errors
+//
+// As for [admin.Admin.RemoveRuntime].
+func (h *House) RemoveRuntime(ctx context.Context, actor, name, reason string) (meant bundle.Digest, kept bool, err error) {
+	meant, err = h.Admin.RemoveRuntime(ctx, actor, name, reason)
+	if err != nil {
+		return bundle.Digest{}, false, err
+	}
+	if _, err := h.prune(ctx); err != nil {
+		return meant, true, err
+	}
+	left, err := h.Images.List()
+	return meant, slices.Contains(left, meant), err
+}
+
+// prune removes the images that no name and no allow-list needs.
+func (h *House) prune(ctx context.Context) ([]bundle.Digest, error) {
+	needed := map[bundle.Digest]bool{}
+	for _, hosts := range []gate.Hosts{h.Store, h.Hosts} {
+		host, err := hosts.Host(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range host.Runtimes {
+			needed[d] = true
+		}
+		for _, in := range host.Interpreters {
+			needed[in.Image] = true
+		}
+	}
+	return h.Images.Prune(func(d bundle.Digest) bool { return needed[d] })
+}
