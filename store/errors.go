@@ -26,4 +26,9 @@ var (
 	// be relied on (a full disk, an I/O error). The store takes no more changes
 	// until it is opened again; reads go on.
 	ErrPoisoned = errors.New("store: it takes no more changes until it is opened again")
+
+	// ErrFenced: other hosts took this one for dead, because it gave no sign of life
+	// for too long, and closed what it had begun. It changes nothing any more, and is
+	// to be started again.
+	ErrFenced = errors.New("store: other hosts took this one for dead; start it again")
 )

@@ -46,7 +46,7 @@ var rooms = map[string]rule{
 	"store/internal/sqlstore": {"admin audit bundle gate grant store store/internal/keep toolcall", "github.com/pressly/goose/v3", false, "a base of stores: the SQL that engines share, with its migrations"},
 	"store/memstore":          {"admin audit bundle gate grant store store/internal/keep toolcall", "", true, "for tests and for embedders who keep nothing"},
 	"store/sqlite":            {"store store/internal/sqlstore", "github.com/pressly/goose/v3 golang.org/x/sys modernc.org/sqlite", false, "the only importer of the engine; it names its dialect to the migrations"},
-	"store/postgres":          {"store store/internal/sqlstore", "github.com/jackc/pgx/v5 github.com/pressly/goose/v3", false, "the only importer of the driver; it names its dialect to the migrations"},
+	"store/postgres":          {"slot store store/internal/sqlstore", "github.com/jackc/pgx/v5 github.com/pressly/goose/v3", false, "the only importer of the driver; it names its dialect to the migrations"},
 	"store/storetest":         {"admin audit bundle gate grant store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
 
 	"fsck": {"admin audit bundle gate grant store toolcall", "", true, "it compares what a store keeps with the log, and changes nothing"},

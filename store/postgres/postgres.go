@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -58,7 +59,11 @@ type Options struct {
 
 // A Store is a [store.Store] in a database. Make one with [Open]; it is safe for
 // concurrent use.
-type Store struct{ *sqlstore.Store }
+type Store struct {
+	*sqlstore.Store
+	d    database
+	host *atomic.Pointer[Host] // this process, where it is one of the hosts
+}
 
 var _ store.Store = (*Store)(nil)
 
@@ -138,9 +143,16 @@ func (d database) open(ctx context.Context) (_ *Store, err error) {
 		// A host that stops in the middle of a change lets go of the head of the log.
 		"idle_in_transaction_session_timeout", milliseconds(d.o.BusyTimeout))
 	readers := d.connect(d.o.Readers, nil, "default_transaction_read_only", "on")
-	s, err := sqlstore.Open(ctx, sqlstore.Config{Dialect: d.dialect(), Writer: writer, Readers: readers, Timeout: d.o.Timeout})
+	host := new(atomic.Pointer[Host])
+	s, err := sqlstore.Open(ctx, sqlstore.Config{Dialect: d.dialect(), Writer: writer, Readers: readers, Timeout: d.o.Timeout,
+		Fence: func(ctx context.Context, tx *sql.Tx) error {
+			if h := host.Load(); h != nil {
+				return h.check(ctx, tx)
+			}
+			return nil
+		}})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s}, nil
+	return &Store{s, d, host}, nil
 }

@@ -53,8 +53,8 @@ const (
 	Lost                   // the connection is gone, and with it a transaction that was not committed
 )
 
-// A Config is what a store is made of. Every field is required but
-// Check and Timeout.
+// A Config is what a store is made of. Every field is required but Check, Fence and
+// Timeout.
 type Config struct {
 	Dialect Dialect
 	Writer  *sql.DB // of one connection at most; closed with the store
@@ -62,6 +62,11 @@ type Config struct {
 
 	// Check is called before each commit; its error fails the commit and is fatal.
 	Check func() error
+
+	// Fence is called in the transaction of changes, before Check: it says whether this
+	// process may still make any. Its error fails the changes and is fatal, unless the
+	// dialect knows it otherwise. Nil: it may.
+	Fence func(ctx context.Context, tx *sql.Tx) error
 
 	// Timeout is how long a transaction may take, and how long is inquired after a
 	// commit that was not answered. What takes longer loses its connection. Zero
@@ -98,7 +103,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		dialect: c.Dialect, check: c.Check, readers: c.Readers,
 		queue: make(chan *job), closing: make(chan struct{}), done: make(chan struct{}),
 	}
-	s.w = writer{dialect: c.Dialect, db: c.Writer, timeout: c.Timeout}
+	s.w = writer{dialect: c.Dialect, db: c.Writer, timeout: c.Timeout, fence: c.Fence}
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(s.explain(ctx, err), s.w.close(), c.Readers.Close())
 	}

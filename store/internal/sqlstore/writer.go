@@ -130,6 +130,7 @@ type writer struct {
 	do      prepared
 	timeout time.Duration // of a transaction; zero: none
 	sent    sent
+	fence   func(context.Context, *sql.Tx) error // nil: none
 }
 
 func (w *writer) close() error {
@@ -179,6 +180,11 @@ func (w *writer) transact(batch []*job, check func() error) (at stage, err error
 	}
 	if check != nil {
 		if err := check(); err != nil {
+			return changing, err
+		}
+	}
+	if w.fence != nil {
+		if err := w.fence(ctx, tx); err != nil {
 			return changing, err
 		}
 	}
