@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
 )
 
 // A passing keeper keeps nothing but the listing: it must not miss the bytes, and
@@ -109,14 +110,15 @@ func sameInto(t interface{ Fatalf(string, ...any) }, s Skill, err error, read fu
 }
 
 // Reading a folder or an archive piece by piece says what reading it whole says:
-// digest, scripts, diagnostics and refusals.
+// digest, scripts, diagnostics, refusals and the lint.
 func TestReadIntoIsRead(t *testing.T) {
 	const good = "---\nname: s\ndescription: d\n---\nUse it.\n"
 	piece := rapid.SampledFrom([][2]string{
 		{"SKILL.md", good}, {"SKILL.md", good}, {"SKILL.md", "---\nname: [\n"}, {"skill.md", good}, {"sub/SKILL.md", good},
 		{"tracon.yaml", "scripts:\n  scripts/a.py:\n    arguments: stdin\n"}, {"tracon.yaml", "scripts: [\n"}, {"tracon.yaml", "scripts:\n  gone.py: {}\n"},
 		{"scripts/a.py", "print(1)\n"}, {"scripts/tool", "#!/usr/bin/env python3\n"}, {"scripts/other", "no script"},
-		{"a-b", "1"}, {"a/b", "1"}, {"A/b", "2"}, {"empty", ""}, {".git/config", "x"}, {"notes.md", "# n"},
+		{"a-b", "1"}, {"a/b", "1"}, {"A/b", "2"}, {"scripts/b.sh", "ls\r\ncurl x\r\n"}, {"p/m.py", "from . import x\nif __name__ == '__main__': eval(x)\n"},
+		{"empty", ""}, {".git/config", "x"}, {"notes.md", "# n"},
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "skill")
@@ -140,6 +142,12 @@ func TestReadIntoIsRead(t *testing.T) {
 		}
 		s, err := Read(folder, bundle.Limits{})
 		sameInto(t, s, err, func(k Keeper) (Outline, bundle.Content, error) { return into(folder, k) })
+		if err == nil {
+			got, err := LintFolder(folder, bundle.Limits{})
+			if d := cmp.Diff(Lint(s), got); err != nil || d != "" {
+				t.Fatalf("the lint says something else of the folder, error %v (-whole +pieces):\n%s", err, d)
+			}
+		}
 
 		b := zipOf(list)
 		s, err = wholeZip(b, bundle.Limits{})
@@ -147,6 +155,23 @@ func TestReadIntoIsRead(t *testing.T) {
 			return ReadZipInto(bytes.NewReader(b), int64(len(b)), bundle.Limits{}, k)
 		})
 	})
+}
+
+// A skill of a library is read piece by piece as it is read whole, by its exact name.
+func TestSkillIntoIsSkill(t *testing.T) {
+	root := t.TempDir()
+	b, err := bundle.New([]bundle.File{{Path: "SKILL.md", Data: []byte("---\nname: s\ndescription: d\n---\nUse it.\n")}, {Path: "a.py", Data: []byte("1")}}, nil, bundle.Limits{})
+	must(t, err)
+	must(t, WriteFolder(filepath.Join(root, "s"), b))
+	l := NewLibrary(bundle.Limits{})
+	must(t, l.AddRoot(root))
+	for name, want := range map[string]error{"s": nil, "S": gate.ErrUnknown, "s/": gate.ErrUnknown} {
+		s, err := l.Skill(name, bundle.Limits{})
+		if !errors.Is(err, want) {
+			t.Errorf("%q: err = %v, want %v", name, err, want)
+		}
+		sameInto(t, s, err, func(k Keeper) (Outline, bundle.Content, error) { return l.SkillInto(name, bundle.Limits{}, k) })
+	}
 }
 
 // What the keeper says ends the reading, and is no fault of the skill.

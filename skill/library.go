@@ -157,23 +157,28 @@ func (l *Library) entry(skill string) (*entry, bool) {
 // Skill reads the skill whole. An unknown one is an error that wraps
 // gate.ErrUnknown; the others are those of [Read].
 func (l *Library) Skill(skill string, limits bundle.Limits) (Skill, error) {
+	return inMemory(l.SkillInto(skill, limits, bundle.NewBuilder(limits)))
+}
+
+// SkillInto is [Library.Skill] for a skill that need not be in memory; see [ReadInto].
+func (l *Library) SkillInto(skill string, limits bundle.Limits, keep Keeper) (Outline, bundle.Content, error) {
 	e, ok := l.entry(skill)
 	if !ok {
-		return Skill{}, fmt.Errorf("%w: skill %s", gate.ErrUnknown, short(skill))
+		return Outline{}, nil, fmt.Errorf("%w: skill %s", gate.ErrUnknown, short(skill))
 	}
 	d, err := e.open()
 	if err != nil {
-		return Skill{}, err
+		return Outline{}, nil, err
 	}
 	defer d.close()
-	s, err := readDir(d, e.Folder, limits)
+	o, c, err := readDirInto(d, e.Folder, limits, keep)
 	if err != nil {
-		return Skill{}, err
+		return Outline{}, nil, err
 	}
-	if s.Name != skill {
-		return Skill{}, fmt.Errorf("%w: skill %s calls itself %s now; list the skills again", bundle.ErrContent, short(skill), short(s.Name))
+	if o.Name != skill {
+		return Outline{}, nil, fmt.Errorf("%w: skill %s calls itself %s now; list the skills again", bundle.ErrContent, short(skill), short(o.Name))
 	}
-	return s, nil
+	return o, c, nil
 }
 
 // open goes to the skill's folder element by element, following no link.

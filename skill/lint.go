@@ -41,26 +41,69 @@ var strict = map[string]Severity{
 // loads may have errors here. The errors come first. Nothing is run, and the time
 // that it takes grows with the size of the skill.
 func Lint(s Skill) []Diagnostic {
-	l := &linter{s: s, diags: slices.Clone(s.Diagnostics), paths: map[string]bool{}, folded: map[string]string{}}
+	md, _, _ := s.Bundle.Text(markdown)
+	return judge(s.Outline, md, s.Bundle.Declaration(), lookAtAll(s.Bundle))
+}
+
+// judge says what is amiss with the skill of o, whose files were all looked at. They
+// are in the order of their paths.
+func judge(o Outline, md string, declaration []byte, all []looked) []Diagnostic {
+	l := &linter{Outline: o, diags: slices.Clone(o.Diagnostics), files: map[string]looked{}, paths: map[string]bool{}, folded: map[string]string{}}
 	for i, d := range l.diags {
 		if worse, ok := strict[d.Code]; ok && rank(worse) < rank(d.Severity) {
 			l.diags[i].Severity = worse
 		}
 	}
-	for _, p := range s.Bundle.Paths() {
-		for ; p != "." && !l.paths[p]; p = path.Dir(p) {
+	for _, f := range all {
+		l.files[f.path] = f
+		for p := f.path; p != "." && !l.paths[p]; p = path.Dir(p) {
 			l.paths[p], l.folded[strings.ToLower(p)] = true, p
 		}
 	}
-	l.markdown()
-	l.scripts()
-	l.files()
-	l.diags = append(l.diags, signs(s.Bundle)...)
+	l.markdown(md)
+	l.scripts(declaration)
+	l.others(all)
+	l.diags = append(l.diags, signs(all)...)
 	sortDiagnostics(l.diags)
 	return l.diags
 }
 
-// LintFolder reads the folder and lints it. When SKILL.md cannot be used, what is
+// A looked is what the lint has to know of a file, so that it can forget its bytes.
+type looked struct {
+	path      string
+	shebang   bool // it begins with #!
+	crlf      int  // the first line that ends in CR LF, of a shell script; zero: none
+	relative  int  // see relativeImport, of a Python module
+	signs     []Diagnostic
+	moreSigns int
+}
+
+func lookAt(p, text string) looked {
+	f := looked{path: p, shebang: strings.HasPrefix(text, "#!")}
+	ext := gate.Extension(p, text)
+	if slices.Contains([]string{"sh", "bash", "zsh"}, ext) {
+		if i := strings.Index(text[:min(len(text), maxShellBytes)], "\r\n"); i >= 0 {
+			f.crlf = 1 + strings.Count(text[:i], "\n")
+		}
+	}
+	if ext == "py" && gate.ModuleOf(p) != "" {
+		f.relative = relativeImport(text)
+	}
+	f.signs, f.moreSigns = signsIn(p, ext, text)
+	return f
+}
+
+// lookAtAll looks at the files of b, in the order of their paths.
+func lookAtAll(b bundle.Bundle) []looked {
+	var all []looked
+	for _, p := range b.Paths() {
+		text, _, _ := b.Text(p)
+		all = append(all, lookAt(p, text))
+	}
+	return all
+}
+
+// LintFolder reads the folder and lints it, one file at a time. When SKILL.md cannot be used, what is
 // wrong with it is the answer and no error, together with what can be said without
 // it. Its errors are those of [Read] for a folder that cannot be read or is over a
 // limit.
@@ -70,35 +113,48 @@ func LintFolder(folder string, limits bundle.Limits) ([]Diagnostic, error) {
 		return nil, unopened(folder, err)
 	}
 	defer d.close()
-	r := &reading{folder: folder, keep: bundle.NewBuilder(limits)}
+	r := &reading{folder: folder, keep: forgetful{bundle.NewLister(limits)}, lint: true}
 	said, err := r.dir(d, limits)
 	if err != nil {
 		return nil, err
 	}
-	return r.lint(said)
+	return r.diagnostics(said)
+}
+
+// A forgetful checks the files and keeps none.
+type forgetful struct{ list *bundle.Lister }
+
+func (f forgetful) Add(path string, data []byte) error {
+	_, err := f.list.Add(path, data)
+	return err
+}
+
+func (f forgetful) Content(declaration []byte) (bundle.Content, error) {
+	_, err := f.list.Listing(declaration)
+	return nil, err
 }
 
 // LintFiles is [LintFolder] for files in memory; see [FromFiles].
 func LintFiles(files []bundle.File, limits bundle.Limits) ([]Diagnostic, error) {
-	return readingOf(files, limits).lint(nil)
+	return readingOf(files, limits, true).diagnostics(nil)
 }
 
-// lint lints what was read into a keeper in memory.
-func (r *reading) lint(said []Diagnostic) ([]Diagnostic, error) {
-	o, c, err := r.outline(said)
+// diagnostics lints what was read with lint.
+func (r *reading) diagnostics(said []Diagnostic) ([]Diagnostic, error) {
+	o, _, err := r.outline(said)
+	slices.SortFunc(r.looked, func(a, b looked) int { return strings.Compare(a.path, b.path) })
 	broken, ok := errors.AsType[*BrokenError](err)
 	if !ok {
-		s, err := inMemory(o, c, err)
 		if err != nil {
 			return nil, err
 		}
-		return Lint(s), nil
+		return judge(o, string(r.markdown), r.declaration, r.looked), nil
 	}
-	if c, err = r.keep.Content(r.declaration); err != nil {
+	if _, err = r.keep.Content(r.declaration); err != nil {
 		return nil, about(r.folder, err)
 	}
 	_, more := scripts(r.declaration, r.heads)
-	diags := slices.Concat(broken.Diagnostics, more, signs(c.(bundle.Bundle)))
+	diags := slices.Concat(broken.Diagnostics, more, signs(r.looked))
 	for _, d := range said {
 		if d.Path != markdown { // of that, the error speaks
 			diags = append(diags, d)
@@ -109,8 +165,9 @@ func (r *reading) lint(said []Diagnostic) ([]Diagnostic, error) {
 }
 
 type linter struct {
-	s      Skill
+	Outline
 	diags  []Diagnostic
+	files  map[string]looked
 	paths  map[string]bool   // files and folders
 	folded map[string]string // by their path in lower case
 	told   map[string]bool   // links that were told of
@@ -121,12 +178,11 @@ func (l *linter) say(s Severity, code, at string, line int, remedy, format strin
 }
 
 // markdown looks at SKILL.md behind the frontmatter.
-func (l *linter) markdown() {
-	text, _, _ := l.s.Bundle.Text(markdown)
+func (l *linter) markdown(text string) {
 	if strings.HasPrefix(text, "\uFEFF") {
 		l.say(Warning, "markdown-bom", markdown, 1, "save it without", "it begins with a byte order mark, which some readers do not skip")
 	}
-	body := l.s.Instructions
+	body := l.Instructions
 	if strings.TrimSpace(body) == "" {
 		l.say(Warning, "body-empty", markdown, 0, "say how to use the skill", "there are no instructions behind the frontmatter")
 		return
@@ -195,24 +251,19 @@ func (l *linter) instead(p string) string {
 }
 
 // scripts looks at how scripts are declared and whether something can run them.
-func (l *linter) scripts() {
-	_, _, declared := l.s.Bundle.Text(DeclarationName)
-	if len(l.s.Scripts) > 0 && !declared {
+func (l *linter) scripts(declaration []byte) {
+	if _, declared := l.files[DeclarationName]; len(l.Scripts) > 0 && !declared {
 		l.say(Note, "declaration-none", DeclarationName, 0, "write one to say how each script takes its arguments",
 			"there is none, so every script takes a list of strings")
 	}
-	decl, _ := readDeclaration(l.s.Bundle.Declaration())
-	for _, sc := range l.s.Scripts {
-		text, _, _ := l.s.Bundle.Text(sc.Path)
-		if slices.Contains([]string{"sh", "bash", "zsh"}, sc.Extension) {
-			if i := strings.Index(text[:min(len(text), maxShellBytes)], "\r\n"); i >= 0 {
-				l.say(Warning, "shell-crlf", sc.Path, 1+strings.Count(text[:i], "\n"), "save it with LF alone; Tracon never changes a script", "its lines end in CR LF, which a shell takes for part of the commands")
-			}
+	decl, _ := readDeclaration(declaration)
+	for _, sc := range l.Scripts {
+		f := l.files[sc.Path]
+		if f.crlf > 0 {
+			l.say(Warning, "shell-crlf", sc.Path, f.crlf, "save it with LF alone; Tracon never changes a script", "its lines end in CR LF, which a shell takes for part of the commands")
 		}
-		if module := gate.ModuleOf(sc.Path); sc.Extension == "py" && module != "" && sc.Declaration.Module == "" {
-			if at := relativeImport(text); at > 0 {
-				l.say(Note, "script-module", sc.Path, at, "declare module: "+module+" in "+DeclarationName, "it imports from its own package, which Python finds only when it is started as a module")
-			}
+		if f.relative > 0 && sc.Declaration.Module == "" {
+			l.say(Note, "script-module", sc.Path, f.relative, "declare module: "+gate.ModuleOf(sc.Path)+" in "+DeclarationName, "it imports from its own package, which Python finds only when it is started as a module")
 		}
 		if !sc.Declared {
 			continue
@@ -273,18 +324,17 @@ func unusedFlags(sc Script) []string {
 // packageFiles name packages that somebody would have to install.
 var packageFiles = []string{"requirements.txt", "pyproject.toml", "Pipfile", "setup.py", "environment.yml", "package.json", "Gemfile"}
 
-// files looks at what is neither SKILL.md nor a script that is listed.
-func (l *linter) files() {
+// others looks at what is neither SKILL.md nor a script that is listed.
+func (l *linter) others(all []looked) {
 	listed := map[string]bool{}
-	for _, sc := range l.s.Scripts {
+	for _, sc := range l.Scripts {
 		listed[sc.Path] = true
 	}
-	for _, p := range l.s.Bundle.Paths() {
-		text, _, _ := l.s.Bundle.Text(p)
-		switch {
+	for _, f := range all {
+		switch p := f.path; {
 		case slices.Contains(packageFiles, path.Base(p)):
 			l.say(Note, "packages", p, 0, "see that the runtime has them", "it names packages, which are never installed when a script runs")
-		case !listed[p] && strings.HasPrefix(p, "scripts/") && strings.HasPrefix(text, "#!"):
+		case !listed[p] && strings.HasPrefix(p, "scripts/") && f.shebang:
 			l.say(Warning, "interpreter-unknown", p, 1, "give it an extension such as .py or .sh, or a first line such as #!/usr/bin/env python3", "its first line names no interpreter that is known")
 		}
 	}

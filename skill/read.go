@@ -31,7 +31,7 @@ func Read(folder string, limits bundle.Limits) (Skill, error) {
 		return Skill{}, unopened(folder, err)
 	}
 	defer d.close()
-	return readDir(d, folder, limits)
+	return inMemory(readDirInto(d, folder, limits, bundle.NewBuilder(limits)))
 }
 
 func unopened(folder string, err error) error {
@@ -48,11 +48,6 @@ func nameOf(folder string) string {
 		return base
 	}
 	return ""
-}
-
-func readDir(d dir, folder string, limits bundle.Limits) (Skill, error) {
-	o, c, err := readDirInto(d, folder, limits, bundle.NewBuilder(limits))
-	return inMemory(o, c, err)
 }
 
 // A Keeper is given the files of a skill one by one, each once. A [bundle.Builder]
@@ -106,13 +101,12 @@ func inMemory(o Outline, c bundle.Content, err error) (Skill, error) {
 // left out, as a folder leaves it out. The Folder is empty, so nothing is said
 // of its name. The files are copied.
 func FromFiles(files []bundle.File, limits bundle.Limits) (Skill, error) {
-	o, c, err := readingOf(files, limits).outline(nil)
-	return inMemory(o, c, err)
+	return inMemory(readingOf(files, limits, false).outline(nil))
 }
 
 // readingOf is the reading of files that are in memory.
-func readingOf(files []bundle.File, limits bundle.Limits) *reading {
-	r := &reading{keep: &unchecked{limits: limits}}
+func readingOf(files []bundle.File, limits bundle.Limits, lint bool) *reading {
+	r := &reading{keep: &unchecked{limits: limits}, lint: lint}
 	for _, f := range unignored(files) {
 		_ = r.add(f.Path, f.Data) // unchecked takes all
 	}
@@ -153,8 +147,10 @@ func ignored(p string) bool {
 type reading struct {
 	folder string // empty where none is known
 	keep   Keeper
+	lint   bool // each file is looked at for the lint, too
 
 	heads       []head
+	looked      []looked
 	markdown    []byte
 	hasMarkdown bool
 	declaration []byte
@@ -191,6 +187,9 @@ func (r *reading) add(path string, data []byte) error {
 		r.declaration = bytes.Clone(data)
 	}
 	r.heads = append(r.heads, headOf(path, data))
+	if r.lint {
+		r.looked = append(r.looked, lookAt(path, string(data)))
+	}
 	if err := r.keep.Add(path, data); err != nil {
 		return about(r.folder, err)
 	}

@@ -5,9 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/tracon-go/tracon/bundle"
-	"github.com/tracon-go/tracon/gate"
 )
 
 // The codes of risk signs. A sign is no proof, and its absence is none either:
@@ -51,17 +48,25 @@ type signer struct {
 	first  int            // the first of them
 }
 
-// signs returns the signs of risk of the texts in b.
-func signs(b bundle.Bundle) []Diagnostic {
+// signsIn returns the signs of risk of one text, and how many are not told.
+func signsIn(p, ext, text string) ([]Diagnostic, int) {
+	lex := lexicons[ext]
+	if lex == nil && !slices.Contains(runnable, ext) && !slices.Contains(readable, ext) && p != DeclarationName {
+		return nil, 0
+	}
 	r := &signer{}
-	for _, p := range b.Paths() {
-		text, _, _ := b.Text(p)
-		ext := gate.Extension(p, text)
-		lex := lexicons[ext]
-		if lex == nil && !slices.Contains(runnable, ext) && !slices.Contains(readable, ext) && p != DeclarationName {
-			continue
+	r.file(p, text, lex)
+	return r.diags, r.more
+}
+
+// signs returns the signs of risk of all files.
+func signs(all []looked) []Diagnostic {
+	r := &signer{}
+	for _, f := range all {
+		for _, d := range f.signs {
+			r.add(d)
 		}
-		r.file(p, text, lex)
+		r.more += f.moreSigns
 	}
 	if r.more > 0 {
 		r.diags = append(r.diags, Diagnostic{Note, "risk-more", ".", 0, fmt.Sprintf("%d more signs of risk, which are not listed", r.more), ""})

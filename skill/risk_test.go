@@ -14,7 +14,7 @@ func signsOf(t testing.TB, p, text string) []Diagnostic {
 	t.Helper()
 	b, err := bundle.New([]bundle.File{{Path: p, Data: []byte(text)}}, nil, bundle.Limits{})
 	must(t, err)
-	return signs(b)
+	return signs(lookAtAll(b))
 }
 
 // Each sign is told with its line, as information; what only looks like one is not.
@@ -174,7 +174,7 @@ func TestSignsAreBounded(t *testing.T) {
 	}
 	b, err := bundle.New(files, nil, bundle.Limits{})
 	must(t, err)
-	all := signs(b)
+	all := signs(lookAtAll(b))
 	if len(all) != maxSigns+1 || all[maxSigns].Code != "risk-more" || !strings.Contains(all[maxSigns].Text, "1600 more") {
 		t.Errorf("got %d signs, the last %v", len(all), all[len(all)-1])
 	}

@@ -157,8 +157,8 @@ func (a *app) content(ctx context.Context, h *daemon.House, aside skill.Keeper, 
 		return nil, "", err
 	}
 	if _, known := h.Skills.Folder(word); known {
-		b, err := h.Read(ctx, a.tenant, word)
-		return b, word, err
+		_, c, err := h.Skills.SkillInto(word, h.Config.Content, aside)
+		return c, word, err
 	}
 	return nil, "", hint(fmt.Errorf("%w: %q is no folder, no zip file, and no skill of tenant %s", grant.ErrNotFound, word, a.tenant),
 		"`tracon skill list` lists the imported ones, `tracon skill history NAME` their versions")
