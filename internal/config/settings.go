@@ -33,7 +33,7 @@ type Config struct {
 	Runtime      string   // folder for staging; empty: the user's runtime folder
 
 	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults
-	SlotWait, Grace                              time.Duration
+	SlotWait, Grace, Lease                       time.Duration
 	CheckpointInterval                           time.Duration
 	DiskRate                                     int64 // bytes a second of a sandboxed run and a disk; zero: no limit
 	Content                                      bundle.Limits
@@ -165,6 +165,7 @@ var Settings = []Setting{
 	whole("slots_per_tenant", "of them for one tenant; 0: half", func(c *Config) *int { return &c.SlotsPerTenant }),
 	whole("queue", "calls on their way to a slot; 0: 1024", func(c *Config) *int { return &c.Queue }),
 	whole("queue_per_tenant", "of them for one tenant; 0: half", func(c *Config) *int { return &c.QueuePerTenant }),
+	duration("lease", "store postgres: how long a host keeps its slots without reaching the database; 0s: 15s", func(c *Config) *time.Duration { return &c.Lease }),
 	duration("slot_wait", "how long a call waits for a slot; 0s: 30s", func(c *Config) *time.Duration { return &c.SlotWait }),
 	duration("grace", "how long past a script's timeout its end is waited for; 0s: 5s", func(c *Config) *time.Duration { return &c.Grace }),
 	size("disk_rate", "what a sandboxed run may read from a disk in a second, such as 50MiB; 0: not limited", func(c *Config) *int64 { return &c.DiskRate }),

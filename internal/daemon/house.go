@@ -24,6 +24,7 @@ import (
 	"github.com/tracon-go/tracon/schema"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/store"
+	"github.com/tracon-go/tracon/store/postgres"
 )
 
 // DatabaseFile is the name of the database in the data folder.
@@ -55,6 +56,7 @@ type House struct {
 	runner   *tracon.Runner     // nil until Start
 	id       string             // of this process, in its admissions
 	instance *instance.Instance // nil until Start
+	host     *postgres.Host     // nil until Start, and where this is the only host
 	signing  func()             // ends the signing by the clock; nil until Start
 }
 
@@ -103,7 +105,7 @@ func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {
 	}
 	c := h.Config
 	h.runner, err = tracon.New(tracon.Config{
-		Gate: h.Gate, Executor: e, Calls: h.Store, Receipts: h.Notary, Logger: h.logger,
+		Gate: h.Gate, Executor: e, Calls: h.Store, Receipts: h.Notary, Logger: h.logger, Pool: h.pool(),
 		Slots: c.Slots, SlotsPerTenant: c.SlotsPerTenant, Queue: c.Queue, QueuePerTenant: c.QueuePerTenant,
 		SlotWait: c.SlotWait, Grace: c.Grace,
 	})

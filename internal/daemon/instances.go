@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -20,11 +21,14 @@ func (h *House) enter(ctx context.Context) (err error) {
 	if h.instance != nil {
 		return nil
 	}
+	if err := h.join(ctx); err != nil {
+		return err
+	}
 	tip, err := h.Store.Tip(ctx)
 	if err != nil {
 		return err
 	}
-	h.instance, err = instance.Start(ctx, filepath.Join(h.Config.Data, InstancesFolder), h.id, tip.Size(), h.bury)
+	h.instance, err = instance.Start(ctx, filepath.Join(h.Config.Data, InstancesFolder), h.id, tip.Size(), h.buryLocal)
 	if err == nil {
 		h.Log.KeepCounts(h.instance)
 	}
@@ -51,9 +55,13 @@ func (h *House) bury(ctx context.Context, d instance.Dead) error {
 // leave takes this process out of the instances. Where the ending of a call could
 // not be written it stays among them, as one that has died.
 func (h *House) leave(ctx context.Context, failed bool) error {
-	if h.instance == nil {
-		return nil
-	}
 	left := failed || h.runner != nil && h.runner.Stats().Unwritten > 0
-	return h.instance.Close(ctx, left)
+	var err error
+	if h.instance != nil {
+		err = h.instance.Close(ctx, left)
+	}
+	if h.host != nil {
+		err = errors.Join(err, h.host.Close(ctx, left))
+	}
+	return err
 }
