@@ -57,10 +57,10 @@ var rooms = map[string]rule{
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
-	"internal/cli":         {". admin audit bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/notary internal/textdiff skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
+	"internal/cli":         {". admin audit bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/notary internal/textdiff internal/witness skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
-	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/notary internal/spool schema skill slot store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/notary internal/spool internal/witness schema skill slot store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
@@ -74,6 +74,7 @@ var rooms = map[string]rule{
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
 	"internal/strictyaml":  {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
 	"internal/threatmodel": {"internal/strictyaml", "", false, "what is promised against whom, and the page that is made of it"},
+	"internal/witness":     {"audit internal/ownfile", "", true, "cosigns checkpoints, and asks others to"},
 	"internal/textdiff":    {"", "github.com/aymanbagabas/go-udiff", false, "differences behind one door"},
 
 	"bench":          {"", "", false, "it has tests alone"},
@@ -109,8 +110,8 @@ var bans = map[string]struct{ rooms, why string }{
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
-	"net/http":       {"", "no room of this house has a door to the network yet"},
-	"net":            {"executor/executortest/hostile store/postgres", "no room of this house has a door to the network yet; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
+	"net/http":       {"internal/witness", "no room of this house has a door to the network yet, but a witness must be elsewhere"},
+	"net":            {"executor/executortest/hostile internal/witness store/postgres", "no room of this house has a door to the network yet; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
 	"testing":        {"internal/gatecase internal/pgserver store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},

@@ -35,6 +35,8 @@ type Config struct {
 	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults
 	SlotWait, Grace, Lease                       time.Duration
 	CheckpointInterval                           time.Duration
+	Witnesses                                    []string // that cosign the log: address, blank, key
+	WitnessQuorum                                int
 	DiskRate                                     int64 // bytes a second of a sandboxed run and a disk; zero: no limit
 	Content                                      bundle.Limits
 
@@ -125,6 +127,18 @@ var Settings = []Setting{
 		set:  func(c *Config, s string, f folder) error { c.Checkpoints = f.abs(s); return nil },
 		text: func(c *Config) string { return c.Checkpoints }},
 	duration("checkpoint_interval", "how often the log is signed while this program runs; 0s: 1m0s", func(c *Config) *time.Duration { return &c.CheckpointInterval }),
+	{Key: "witnesses", list: true, Doc: "witnesses that cosign the log, each as its address, a blank, and its key",
+		set: func(c *Config, s string, _ folder) error {
+			c.Witnesses = nil
+			for w := range strings.SplitSeq(s, ",") {
+				if w != "" {
+					c.Witnesses = append(c.Witnesses, w)
+				}
+			}
+			return nil
+		},
+		text: func(c *Config) string { return strings.Join(c.Witnesses, ",") }},
+	whole("witness_quorum", "how many of them must have cosigned, or nothing runs; 0: none has to", func(c *Config) *int { return &c.WitnessQuorum }),
 	boolean("enabled", "the host's switch: off, and nothing runs", func(c *Config) *bool { return &c.Enabled }),
 	boolean("production", "switches off what is convenient on a laptop, such as run --grant", func(c *Config) *bool { return &c.Production }),
 	{Key: "interpreters", dict: true, Doc: "allow-list: file extension to an interpreter's absolute path, or to runtime:NAME:/path for one in a runtime; empty, and nothing runs",

@@ -3,11 +3,13 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/notary"
+	"github.com/tracon-go/tracon/internal/witness"
 )
 
 // DefaultCheckpointInterval is how often a process that runs scripts signs the log.
@@ -18,8 +20,20 @@ const signTime = 30 * time.Second
 
 func (h *House) notary() (*notary.Notary, error) {
 	c := h.Config
+	var witnesses []notary.Witness
+	for _, text := range c.Witnesses {
+		w, err := witness.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("configuration: witnesses: %w", err)
+		}
+		witnesses = append(witnesses, w)
+	}
+	if c.WitnessQuorum > len(witnesses) {
+		return nil, fmt.Errorf("configuration: witness_quorum is %d, and there are %d witnesses", c.WitnessQuorum, len(witnesses))
+	}
 	return notary.New(notary.Config{
 		Log: h.Log, Data: c.Data, Second: c.Checkpoints, State: c.State, Tenant: gate.HostTenant, Logger: h.logger,
+		Witnesses: witnesses, Quorum: c.WitnessQuorum,
 	})
 }
 

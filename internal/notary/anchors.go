@@ -123,11 +123,12 @@ func (n *Notary) compare(ctx context.Context, anchors []anchor) (audit.Frontier,
 }
 
 // Check compares the log with every anchor that can be reached, and makes the key
-// where the log has none.
+// where the log has none. A witness tells what it has seen only to who shows it a
+// checkpoint, so where there are witnesses one is made.
 //
 // # Errors
 //
-// ErrLoss and ErrKey, with which nothing may run.
+// ErrLoss, ErrKey and ErrQuorum, with which nothing may run.
 func (n *Notary) Check(ctx context.Context) error {
 	return n.alone(ctx, func() error {
 		k, err := n.openKeys(ctx)
@@ -138,7 +139,14 @@ func (n *Notary) Check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = n.compare(ctx, anchors)
+		f, err := n.compare(ctx, anchors)
+		if err != nil || len(n.c.Witnesses) == 0 {
+			return err
+		}
+		c, err := n.sign(ctx, k, anchors, f)
+		if err == nil {
+			_, err = n.cosign(ctx, c)
+		}
 		return err
 	})
 }

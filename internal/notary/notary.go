@@ -41,8 +41,12 @@ type Witness interface {
 	// Name returns the witness's name.
 	Name() string
 
+	// Cosigned reports whether the witness has signed that note.
+	Cosigned(note []byte) bool
+
 	// Cosign returns the lines of the witness's signature of c. Prove shows that c
-	// goes on from the tree of a smaller size.
+	// goes on from the tree of a smaller size. An error that wraps audit.ErrBroken
+	// means that the witness has seen more, or another log.
 	Cosign(ctx context.Context, c audit.Checkpoint, prove func(before uint64) ([]audit.Hash, error)) ([]byte, error)
 }
 
@@ -243,6 +247,9 @@ func (n *Notary) sign(ctx context.Context, k keys, anchors []anchor, f audit.Fro
 		return audit.Checkpoint{}, err
 	}
 	c, short := n.cosign(ctx, c)
+	if errors.Is(short, ErrLoss) {
+		return audit.Checkpoint{}, short
+	}
 	return c, errors.Join(n.keep(k, anchors, c, f), short)
 }
 

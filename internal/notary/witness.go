@@ -3,23 +3,30 @@ package notary
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tracon-go/tracon/audit"
 )
 
-// cosign adds the signatures of the witnesses to c. The error, ErrQuorum, comes
-// with the checkpoint: it stands, signed by fewer.
+// cosign adds the signatures of the witnesses to c. The error ErrQuorum comes
+// with the checkpoint: it stands, signed by fewer. ErrLoss means that a witness
+// has seen another log than this one.
 func (n *Notary) cosign(ctx context.Context, c audit.Checkpoint) (audit.Checkpoint, error) {
 	for _, w := range n.c.Witnesses {
-		lines, err := w.Cosign(ctx, c, func(before uint64) ([]audit.Hash, error) {
+		line, err := w.Cosign(ctx, c, func(before uint64) ([]audit.Hash, error) {
 			return n.tree.consistency(ctx, before, c.Tree)
 		})
+		if errors.Is(err, audit.ErrBroken) {
+			return c, fmt.Errorf("%w: %w", ErrLoss, err)
+		}
 		if err != nil {
 			n.c.Logger.Warn("a witness has not cosigned", "witness", w.Name(), "size", c.Tree.Size, "err", err)
 			continue
 		}
-		c.Note = append(bytes.Clone(c.Note), lines...)
+		if !w.Cosigned(c.Note) {
+			c.Note = append(bytes.Clone(c.Note), line...)
+		}
 	}
 	if has := n.cosigned(c); has < n.c.Quorum {
 		return c, fmt.Errorf("%w: %d of %d, and %d are wanted", ErrQuorum, has, len(n.c.Witnesses), n.c.Quorum)
@@ -27,12 +34,11 @@ func (n *Notary) cosign(ctx context.Context, c audit.Checkpoint) (audit.Checkpoi
 	return c, nil
 }
 
-// cosigned counts the witnesses whose signature stands on c. What they return is
-// checked when it comes.
+// cosigned counts the witnesses whose signature stands on c.
 func (n *Notary) cosigned(c audit.Checkpoint) int {
 	has := 0
 	for _, w := range n.c.Witnesses {
-		if bytes.Contains(c.Note, []byte("\n— "+w.Name()+" ")) {
+		if w.Cosigned(c.Note) {
 			has++
 		}
 	}
