@@ -53,6 +53,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 		stdin: req.Stdin(), env: req.Environment(), timeout: req.Timeout(), output: req.MaxOutputBytes(), live: req.Live(),
 		tenant: req.Tenant(), limits: e.limits.of(req.Memory(), req.Processes()),
 	}
+	j.network = req.Network()
 	j.harvest.Bytes, j.harvest.Files = req.MaxOutputs()
 	j.harvest.Patterns = req.OutputPatterns()
 	j.argv = command(req)
@@ -113,6 +114,7 @@ type job struct {
 	output        int
 	live          *gate.Live
 	limits        box.Limits
+	network       gate.Network
 	harvest       box.Harvest
 }
 
@@ -138,6 +140,9 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 			e.clean(r)
 		}
 	}()
+	if err := e.mayHave(j.network); err != nil {
+		return r, err
+	}
 	runtime, err := e.runtimes.get(j.interpreter)
 	if err != nil {
 		return r, err
@@ -174,7 +179,7 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	}
 	r.order = order{
 		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: len(r.group.v1.Enters()),
-		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space, runtime: runtime,
+		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space, runtime: runtime, network: j.network,
 		rlimits: e.setup.within(e.limits.rlimits(interpreter.KindOf(j.extension, j.interpreter.Path), held, j.timeout)),
 	}
 	r.expect = e.setup.expect(r, e.limits.count())
@@ -298,6 +303,7 @@ func (e *Executor) admit(ctx context.Context, c *child, r *staged) (*posture, er
 	if err != nil {
 		return nil, err
 	}
+	seen.saw("network %s", r.order.network)
 	// No script runs yet, so these paths lead where the box's program made them.
 	for _, f := range []struct {
 		to  **os.File

@@ -30,6 +30,7 @@ type Executor struct {
 	limits       *limits
 	ids          *identities
 	posture      executor.Posture
+	noLoopback   error // why a box cannot have it here
 	interpreters interpreter.Opener
 	runtimes     runtimes
 

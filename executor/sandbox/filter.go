@@ -41,6 +41,7 @@ type test struct {
 	mask uint32 // of the bits that are compared; zero: all
 	is   []uint32
 	any  bool // instead: any bit of the mask is set
+	not  bool // instead: it is none of them
 	less *exception
 	then action
 }
@@ -174,6 +175,13 @@ func (r rule) compile() []unix.SockFilter {
 				unix.SockFilter{Code: loadWord, K: uint32(offsetArgs + 8*x.arg)},
 				unix.SockFilter{Code: jumpEqual, K: x.is, Jt: 1},
 				unix.SockFilter{Code: answer, K: uint32(t.then)})
+			continue
+		}
+		if t.not {
+			for i, is := range t.is {
+				f = append(f, unix.SockFilter{Code: jumpEqual, K: is, Jt: uint8(len(t.is) - i)})
+			}
+			f = append(f, unix.SockFilter{Code: answer, K: uint32(t.then)})
 			continue
 		}
 		for _, is := range t.is {

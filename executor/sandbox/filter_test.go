@@ -66,7 +66,14 @@ func answerOf(t *testing.T, f []unix.SockFilter, arch, nr uint32, args [6]uint64
 func expected(r rule, args [6]uint64) action {
 	for _, t := range r.tests {
 		arg := uint32(args[t.arg])
+		if t.mask != 0 && !t.any {
+			arg &= t.mask
+		}
 		switch {
+		case t.not && !slices.Contains(t.is, arg):
+			return t.then
+		case t.not:
+			continue
 		case t.less != nil && arg == t.is[0] && uint32(args[t.less.arg]) == t.less.is:
 			continue
 		case t.any && arg&t.mask != 0:
@@ -81,18 +88,54 @@ func expected(r rule, args [6]uint64) action {
 // B2: the filter that the kernel gets says of each system call what the table says,
 // whatever its arguments and their upper halves are.
 func TestFilterIsTheTable(t *testing.T) {
-	t.Run("asking the host", func(t *testing.T) { isTable(t, askHost) })
-	t.Run("refusing by itself", func(t *testing.T) { isTable(t, noFamily) })
+	t.Run("asking the host", func(t *testing.T) { isTable(t, rules(askHost)) })
+	t.Run("refusing by itself", func(t *testing.T) { isTable(t, rules(noFamily)) })
+	t.Run("with loopback", func(t *testing.T) { isTable(t, loopbackRules()) })
 }
 
-func isTable(t *testing.T, sockets action) {
-	table := rules(sockets)
+// With loopback there are TCP, UDP and unix sockets, and nothing else.
+func TestLoopbackSockets(t *testing.T) {
+	f := decode(encode(compile(loopbackRules())))
+	const flags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
+	for _, tc := range []struct {
+		name string
+		args [6]uint64
+		want action
+	}{
+		{"TCP", [6]uint64{unix.AF_INET, unix.SOCK_STREAM}, allow},
+		{"TCP by name, with flags", [6]uint64{unix.AF_INET6, unix.SOCK_STREAM | flags, unix.IPPROTO_TCP}, allow},
+		{"UDP", [6]uint64{unix.AF_INET6, unix.SOCK_DGRAM | flags, unix.IPPROTO_UDP}, allow},
+		{"unix", [6]uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, allow},
+		{"upper halves do not count", [6]uint64{1<<32 | unix.AF_INET, 1<<32 | unix.SOCK_RAW, 1 << 32}, forbidden},
+		{"raw", [6]uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_TCP}, forbidden},
+		{"raw with flags", [6]uint64{unix.AF_INET6, unix.SOCK_RAW | flags, unix.IPPROTO_ICMPV6}, forbidden},
+		{"packet, the old way", [6]uint64{unix.AF_INET, unix.SOCK_PACKET}, forbidden},
+		{"datagrams in order", [6]uint64{unix.AF_INET, unix.SOCK_SEQPACKET}, forbidden},
+		{"ping", [6]uint64{unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, noProtocol},
+		{"SCTP", [6]uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, noProtocol},
+		{"TCP over several ways", [6]uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, noProtocol},
+		{"netlink", [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW}, noFamily},
+		{"packet", [6]uint64{unix.AF_PACKET, unix.SOCK_DGRAM}, noFamily},
+		{"vsock", [6]uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, noFamily},
+		{"crypto", [6]uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, noFamily},
+		{"no family", [6]uint64{0, unix.SOCK_STREAM}, noFamily},
+	} {
+		if got := answerOf(t, f, arch, unix.SYS_SOCKET, tc.args); got != uint32(tc.want) {
+			t.Errorf("%s: got %#x, want %#x", tc.name, got, uint32(tc.want))
+		}
+		if got := answerOf(t, f, arch, unix.SYS_SOCKETPAIR, tc.args); (got == uint32(allow)) != (uint32(tc.args[0]) == unix.AF_UNIX) {
+			t.Errorf("a pair of %s: got %#x", tc.name, got)
+		}
+	}
+}
+
+func isTable(t *testing.T, table map[uintptr]rule) {
 	f := decode(encode(compile(table)))
 	if len(f) == 0 || len(f) >= 4096 {
 		t.Fatalf("the filter has %d instructions", len(f))
 	}
 	interesting := []uint64{
-		0, 1, 2, 10, 16, 17, 38, 40, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.PR_SET_DUMPABLE, unix.PR_SET_MM, unix.PR_SET_PTRACER,
+		0, 1, 2, 3, 6, 10, 16, 17, 38, 40, 132, 262, unix.SOCK_CLOEXEC | unix.SOCK_RAW, unix.SOCK_CLOEXEC | unix.SOCK_STREAM, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.PR_SET_DUMPABLE, unix.PR_SET_MM, unix.PR_SET_PTRACER,
 		0xffffffff, unix.CLONE_NEWUSER, unix.CLONE_NEWNET | 17, 0x1200011, 0x3d0f00, 1<<32 | unix.TIOCSTI, 1<<32 | unix.AF_UNIX, 1<<63 | unix.CLONE_NEWNS, 1 << 32,
 	}
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -17,6 +17,7 @@ type setup struct {
 	layout     layout
 	landlock   landlock
 	filter     []byte // as the kernel reads it
+	loopback   []byte // that of boxes with loopback
 	asks       bool   // the filter asks the host what to answer to sockets
 	lastCap    int    // the last capability that the kernel knows
 	namespaces map[string]string
@@ -32,6 +33,7 @@ func newSetup(folders []string) (*setup, error) {
 		alter:      func(*program) {}, inspect: (*expectation).inspect,
 	}
 	s.ask(true)
+	s.loopback = encode(compile(loopbackRules()))
 	var err error
 	if s.landlock, err = findLandlock(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWall, &StepError{string(stageLandlock), err, remedies[stageLandlock]})
@@ -89,9 +91,10 @@ func (s *setup) expect(r *staged, n int) *expectation {
 		id = [2]int{r.id, r.id}
 		status["Groups"] = ""
 	}
+	filter, _ := s.filterOf(r.order)
 	x := &expectation{
 		status: status, namespaces: s.namespaces, cgroup: r.group.path, cgroups: n, program: r.program, rlimits: r.order.rlimits,
-		users: id[0], groups: id[1], landlock: s.landlock.abi, filter: s.filter,
+		users: id[0], groups: id[1], landlock: s.landlock.abi, filter: filter,
 		mounts: map[string]uint64{
 			"/":     attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,
 			"/proc": attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,

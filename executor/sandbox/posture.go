@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,6 +21,7 @@ const (
 	wallFiles      = "files"
 	wallLandlock   = "files, second layer"
 	wallNetwork    = "network"
+	wallLoopback   = "network, loopback"
 	wallProcesses  = "other processes"
 	wallPrivileges = "privileges"
 	wallCalls      = "system calls"
@@ -45,24 +47,15 @@ func (e *Executor) prove() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrWall, err)
 	}
-	if !found.told || len(found.results) != len(list) {
-		return fmt.Errorf("%w: a probe ended after %d of %d attempts", ErrWall, len(found.results), len(list))
+	if err := errors.Join(found.hold(list), e.proveKill()); err != nil {
+		return fmt.Errorf("%w: %w", ErrWall, err)
 	}
-	made := map[string][]string{}
-	var errs []error
-	for i, a := range list {
-		made[a.wall] = append(made[a.wall], a.what)
-		if err := a.came(int32(found.results[i].value)); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", a.wall, err))
-		}
-	}
-	if err := e.proveKill(); err != nil {
-		errs = append(errs, err)
-	}
-	if len(errs) > 0 {
-		return fmt.Errorf("%w: %w", ErrWall, errors.Join(errs...))
-	}
+	e.noLoopback = e.proveLoopback()
 	e.record(found.posture)
+	made := map[string][]string{}
+	for _, a := range slices.Concat(list, loopbackAttempts()) {
+		made[a.wall] = append(made[a.wall], a.what)
+	}
 	e.posture = executor.Posture{Executor: Name, Tier: grant.Sandbox, Walls: e.walls(made)}
 	return nil
 }
@@ -147,6 +140,7 @@ func (e *Executor) walls(made map[string][]string) []executor.Wall {
 		refused(wallFiles, "; each run's mounts are compared with the list from outside"),
 		refused(wallLandlock, fmt.Sprintf(" (Landlock, version %d)", e.setup.landlock.abi)),
 		refused(wallNetwork, ""),
+		e.wallOfLoopback(refused(wallLoopback, ", in a box with loopback")),
 		refused(wallProcesses, ""),
 		refused(wallPrivileges, "; each run's capabilities are seen to be none from outside"),
 		refused(wallCalls, fmt.Sprintf("; mounting killed it; the filter has %d instructions", len(e.setup.filter)/8)),

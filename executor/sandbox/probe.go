@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tracon-go/tracon/executor/internal/box"
+	"github.com/tracon-go/tracon/gate"
 	"golang.org/x/sys/unix"
 )
 
@@ -143,8 +145,25 @@ type finding struct {
 	posture     *posture
 }
 
-// try makes a box for the probe.
-func (e *Executor) try(p probe) (f finding, err error) {
+// hold says which attempts did not come to what they must.
+func (f finding) hold(list []attempt) error {
+	if !f.told || len(f.results) != len(list) {
+		return fmt.Errorf("a probe ended after %d of %d attempts", len(f.results), len(list))
+	}
+	var errs []error
+	for i, a := range list {
+		if err := a.came(int32(f.results[i].value)); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", a.wall, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// try makes a box without a network for the probe.
+func (e *Executor) try(p probe) (finding, error) { return e.tryWith(gate.NoNetwork, p) }
+
+// tryWith makes a box for the probe.
+func (e *Executor) tryWith(network gate.Network, p probe) (f finding, err error) {
 	r := &staged{id: -1, flooded: make(chan struct{}, 2), name: newName()}
 	defer func() { e.clean(r) }()
 	if r.program, err = os.OpenFile("/usr", unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
@@ -164,7 +183,7 @@ func (e *Executor) try(p probe) (f finding, err error) {
 	}
 	r.order = order{
 		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: len(r.group.v1.Enters()),
-		interpreter: "/usr", space: leastSpace, attempts: p.attempts,
+		interpreter: "/usr", space: leastSpace, attempts: p.attempts, network: network,
 		rlimits: e.setup.within(e.limits.rlimits("", p.limits, time.Second)),
 	}
 	r.expect = e.setup.expect(r, e.limits.count())

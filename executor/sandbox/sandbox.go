@@ -11,7 +11,7 @@
 // /outputs, which are inputs/ and outputs/ there too; /tmp with HOME below it;
 // the host's programs, or a runtime's in their place, for reading. All that it can write is thrown away with it,
 // but for what is collected. There are no devices but five, no processes but its
-// own, no network, no other user, and no way to become one.
+// own, no network or a loopback of its own, no other user, and no way to become one.
 //
 // # How a box is made
 //

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
 	"golang.org/x/sys/unix"
 )
@@ -47,6 +48,7 @@ const (
 	stageNoUserNS   stage = "forbidding further user namespaces"
 	stageNamespaces stage = "making the namespaces"
 	stageMessage    stage = "speaking with the host"
+	stageLoopback   stage = "raising the loopback interface"
 	stageRoot       stage = "making the root"
 	stageHostFiles  stage = "showing the host's programs"
 	stageDevices    stage = "making /dev"
@@ -108,7 +110,8 @@ type order struct {
 	space       int64 // bytes of what the run may write
 	rlimits     []rlimit
 	runtime     *runtimeRoot // what it shows; nil: the host's programs
-	attempts    []attempt    // what is done in place of starting the interpreter
+	network     gate.Network
+	attempts    []attempt // what is done in place of starting the interpreter
 }
 
 type rlimit struct {
@@ -268,6 +271,9 @@ func (s *setup) inside(p *program, o order) *step {
 	p.call(unix.SYS_GETPID).must(1)
 	p.stage = stageDeath
 	p.dieWithHost()
+	if o.network == gate.Loopback {
+		p.raise()
+	}
 	p.stage = stageRoot
 	p.call(unix.SYS_UMASK, number(0))
 	p.call(unix.SYS_MOUNT, number(0), p.text("/"), number(0), number(unix.MS_REC|unix.MS_PRIVATE), number(0))
@@ -407,14 +413,15 @@ func (s *setup) confine(p *program, o order) {
 		p.call(unix.SYS_PRCTL, number(unix.PR_CAPBSET_DROP), number(c), number(0), number(0), number(0))
 	}
 	p.call(unix.SYS_CAPSET, p.bytes(words(unix.LINUX_CAPABILITY_VERSION_3)), p.bytes(make([]byte, 24)))
-	s.landlock.restrict(p, s.layoutOf(o).grounds)
+	s.landlockOf(o).restrict(p, s.layoutOf(o).grounds)
 	p.stage = stageDescs
 	p.call(unix.SYS_DUP3, program.value(), number(programFD), number(unix.O_CLOEXEC))
 	p.call(unix.SYS_FCNTL, number(statusFD), number(unix.F_SETFD), number(unix.FD_CLOEXEC))
 	p.call(unix.SYS_CLOSE_RANGE, number(programFD+1), number(^uint32(0)), number(0))
 	p.stage = stageSeccomp
-	filter := words(uint64(len(s.filter)/8), p.bytes(s.filter).n)
-	if !s.asks {
+	rules, asks := s.filterOf(o)
+	filter := words(uint64(len(rules)/8), p.bytes(rules).n)
+	if !asks {
 		p.call(unix.SYS_SECCOMP, number(unix.SECCOMP_SET_MODE_FILTER), number(0), p.bytes(filter))
 		return
 	}
