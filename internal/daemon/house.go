@@ -86,6 +86,9 @@ func Open(ctx context.Context, c *config.Config, logger *slog.Logger) (*House, e
 	return h, nil
 }
 
+// ID returns the id of this process, which stands in its admissions.
+func (h *House) ID() string { return h.id }
+
 // Start closes what dead processes left, starts the executor and returns the
 // runner over it; a second call returns the same.
 func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {

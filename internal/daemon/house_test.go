@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/gate"
@@ -24,8 +22,6 @@ import (
 	"github.com/tracon-go/tracon/internal/execfile"
 	"github.com/tracon-go/tracon/toolcall"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open opens a house over a folder of skills, with sh on the allow-list of host and tenant.
 func open(t *testing.T, files map[string]string) (*daemon.House, string) {
@@ -52,6 +48,13 @@ func open(t *testing.T, files map[string]string) (*daemon.House, string) {
 	if err := h.AddRoots(); err != nil {
 		t.Fatal(err)
 	}
+	settings(t, h)
+	return h, filepath.Join(dir, "skills")
+}
+
+// settings puts sh on the allow-list of host and tenant, and switches both on.
+func settings(t *testing.T, h *daemon.House) {
+	t.Helper()
 	sh, err := h.Probe(t.Context(), "sh", "")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +71,6 @@ func open(t *testing.T, files map[string]string) (*daemon.House, string) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return h, filepath.Join(dir, "skills")
 }
 
 func write(t testing.TB, path, text string) {
