@@ -87,7 +87,8 @@ func New(files []File, declaration []byte, limits Limits) (Bundle, error) {
 }
 
 // A Builder makes a Bundle of files that come one by one. Make one with
-// [NewBuilder]. It is not safe for concurrent use, and of no use after an error.
+// [NewBuilder]. After an error every call returns that error. It is not safe for
+// concurrent use.
 type Builder struct {
 	list *Lister
 	data map[Digest]string

@@ -74,6 +74,36 @@ func TestOneByOneIsNew(t *testing.T) {
 	})
 }
 
+// A file that was refused is not passed over, and what was listed does not change.
+func TestListerEnds(t *testing.T) {
+	l, b := bundle.NewLister(bundle.Limits{}), bundle.NewBuilder(bundle.Limits{})
+	_, err := l.Add("../a", nil)
+	if err2 := b.Add("../a", nil); !errors.Is(err, bundle.ErrPath) || !errors.Is(err2, bundle.ErrPath) {
+		t.Errorf("the errors are %v and %v", err, err2)
+	}
+	_, again := l.Add("a", nil)
+	_, last := l.Listing(nil)
+	_, built := b.Bundle(nil)
+	for _, err := range []error{again, last, built, b.Add("a", nil)} {
+		if !errors.Is(err, bundle.ErrPath) {
+			t.Errorf("after a file was refused: err = %v", err)
+		}
+	}
+	b = bundle.NewBuilder(bundle.Limits{})
+	err = b.Add("b", []byte("1"))
+	made, err2 := b.Bundle(nil)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	digest := made.Digest()
+	if err := b.Add("a", []byte("2")); err == nil {
+		t.Error("a file can be added behind the end")
+	}
+	if _, err := b.Bundle(nil); err == nil || made.Digest() != digest || len(made.Paths()) != 1 {
+		t.Errorf("a second bundle: err = %v; the first has %q", err, made.Paths())
+	}
+}
+
 // What is read in pieces differs as what is in memory does.
 func TestChangesIsDiff(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -3,6 +3,7 @@ package bundle
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,13 +30,16 @@ type listed struct {
 }
 
 // A Lister makes a Listing of files that come one by one: it checks and hashes
-// each, and keeps no content. Make one with [NewLister]. It is not safe for
-// concurrent use, and of no use after an error.
+// each, and keeps no content. Make one with [NewLister]. After an error every call
+// returns that error. It is not safe for concurrent use.
 type Lister struct {
 	limits Limits
 	files  []Entry
 	total  int64
+	err    error // the first one; errListed when the listing was made
 }
+
+var errListed = errors.New("bundle: the listing was made")
 
 // NewLister returns a Lister without files. Limits with zero fields are the defaults.
 func NewLister(limits Limits) *Lister { return &Lister{limits: limits.OrDefaults()} }
@@ -44,13 +48,16 @@ func NewLister(limits Limits) *Lister { return &Lister{limits: limits.OrDefaults
 // Listing will say of it. Its errors are those of [New] that are about one file,
 // or about the sum of those added.
 func (l *Lister) Add(path string, data []byte) (Entry, error) {
-	if err := l.room(path, int64(len(data))); err != nil {
-		return Entry{}, err
+	if l.err = l.room(path, int64(len(data))); l.err != nil {
+		return Entry{}, l.err
 	}
 	return l.add(Entry{path, int64(len(data)), Sum(data)}), nil
 }
 
 func (l *Lister) room(path string, size int64) error {
+	if l.err != nil {
+		return l.err
+	}
 	if err := l.limits.whole(len(l.files)+1, 0); err != nil {
 		return err
 	}
@@ -72,6 +79,10 @@ func (l *Lister) add(e Entry) Entry {
 // Listing returns the listing of the files that were added and declaration. It is
 // the last call. Its errors are those of [New] that are about several files.
 func (l *Lister) Listing(declaration []byte) (Listing, error) {
+	if l.err != nil {
+		return Listing{}, l.err
+	}
+	l.err = errListed // what a Listing has never changes
 	if err := l.limits.whole(len(l.files), int64(len(declaration))); err != nil {
 		return Listing{}, err
 	}

@@ -23,6 +23,7 @@ type Spool struct {
 	named  bool     // the file has a name still
 	at     map[bundle.Digest]int64
 	size   int64
+	err    error // of the medium, the first one
 }
 
 // New returns an empty Spool for a skill within limits. Its file is made in folder
@@ -39,6 +40,9 @@ func New(folder string, limits bundle.Limits) *Spool {
 // Those of [bundle.Lister.Add] for what cannot be in a bundle; another one where
 // there is no room.
 func (s *Spool) Add(path string, data []byte) error {
+	if s.err != nil {
+		return s.err
+	}
 	e, err := s.list.Add(path, data)
 	if err != nil {
 		return err
@@ -47,7 +51,8 @@ func (s *Spool) Add(path string, data []byte) error {
 		return nil
 	}
 	if err := s.write(data); err != nil {
-		return fmt.Errorf("the file for what is imported, in %s: %w; see that it can be written and has room", s.folder, err)
+		s.err = fmt.Errorf("the file for what is imported, in %s: %w; see that it can be written and has room", s.folder, err)
+		return s.err
 	}
 	s.at[e.Digest] = s.size
 	s.size += e.Size
@@ -72,6 +77,9 @@ func (s *Spool) write(data []byte) (err error) {
 // until the Spool is closed. It is the last call before that. Its errors are those
 // of [bundle.Lister.Listing].
 func (s *Spool) Content(declaration []byte) (bundle.Content, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
 	l, err := s.list.Listing(declaration)
 	if err != nil {
 		return nil, err

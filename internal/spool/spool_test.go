@@ -155,4 +155,7 @@ func TestSpoolRefuses(t *testing.T) {
 	if err := s.Add("a", bytes.Repeat([]byte("x"), 10)); err == nil || errors.Is(err, bundle.ErrContent) {
 		t.Errorf("in a folder that is not there: err = %v", err)
 	}
+	if c, err := s.Content(nil); err == nil || c != nil {
+		t.Errorf("and then: %v, err = %v", c, err)
+	}
 }
