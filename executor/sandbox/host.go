@@ -35,7 +35,7 @@ func newSetup(folders []string) (*setup, error) {
 	s.ask(true)
 	s.loopback = encode(compile(loopbackRules()))
 	var err error
-	if s.landlock, err = findLandlock(); err != nil {
+	if s.landlock, err = findLandlock(createRuleset); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWall, &StepError{string(stageLandlock), err, remedies[stageLandlock]})
 	}
 	if s.layout, err = hostLayout(folders); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tracon-go/tracon/gate"
 )
 
-// Z01 to Z06: in a box that lacks one wall, which neither the probe nor the look
+// Z01, Z02 and Z04 to Z06: in a box that lacks one wall, which neither the probe nor the look
 // from outside stops, the cases that are there for that wall turn red.
 func TestHostileKnockOut(t *testing.T) {
 	interpreters := map[string]gate.Interpreter{}
@@ -50,6 +50,7 @@ func TestHostileKnockOut(t *testing.T) {
 		{"Z01 and further namespaces", both(filter, withoutStage(stageNoUserNS)), "K07 X14"},
 		{"Z01 and further namespaces, and files", both(filter, withoutStage(stageNoUserNS), landlock), "F10"},
 		{"Z01 and a folder of the host", both(filter, landlock, shown(attrHost)), "F13"},
+		{"Z02 Landlock", landlock, "K20"},
 		{"Z02 a folder of the host", both(landlock, shown(attrHost)), "F01 F02 F04"},
 		{"Z02 a folder of the host, for writing", both(landlock, shown(attrClosed)), "F06 F12"},
 		{"Z04 the network", both(filter, landlock, withoutNamespace(unix.CLONE_NEWNET)), "N01 N02 N18 X12"},
@@ -62,8 +63,9 @@ func TestHostileKnockOut(t *testing.T) {
 		{"capabilities", withoutStage(stageCaps, stagePrivileges), "X07"},
 		{"the space", without(sets("size")), "F14"},
 		{"cgroup namespace", withoutNamespace(unix.CLONE_NEWCGROUP), "K13"},
+		{"what the kernel counts for a user", withoutStage(stageNoUserNS), "F18"},
 		{"limits", withoutStage(stageLimits), "K16 R13"},
-		{"limits and cgroups", withoutStage(stageLimits, stageCgroup), "R01 R02 R03"},
+		{"limits and cgroups", withoutStage(stageLimits, stageCgroup), "R01 R02 R03 X20"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			hostile.KnockOut(t, hostile.Setup{

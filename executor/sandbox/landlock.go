@@ -49,23 +49,32 @@ var landlocks = []landlock{
 	{3, unix.LandlockRulesetAttr{Handled_access_fs: 1<<15 - 1}, 8},                                      // truncation
 }
 
-// findLandlock asks the kernel.
-func findLandlock() (landlock, error) {
-	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+// createRuleset is the system call of that name: with a flag and no attributes it
+// returns the version, else a file.
+func createRuleset(attr *unix.LandlockRulesetAttr, bytes, flags int) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), uintptr(bytes), uintptr(flags))
 	if errno != 0 {
-		return landlock{}, fmt.Errorf("the kernel has no Landlock: %w", errno)
+		return -1, errno
 	}
-	if int(abi) < leastLandlock {
+	return int(n), nil
+}
+
+// findLandlock asks the kernel, by its system call.
+func findLandlock(create func(attr *unix.LandlockRulesetAttr, bytes, flags int) (int, error)) (landlock, error) {
+	abi, err := create(nil, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if err != nil {
+		return landlock{}, fmt.Errorf("the kernel has no Landlock: %w", err)
+	}
+	if abi < leastLandlock {
 		return landlock{}, fmt.Errorf("the kernel has version %d of Landlock, and version %d is needed", abi, leastLandlock)
 	}
 	for _, l := range landlocks {
-		if l.abi > int(abi) {
+		if l.abi > abi {
 			continue
 		}
-		fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&l.attr)), uintptr(l.bytes), 0)
-		if errno == 0 {
-			unix.Close(int(fd))
-			l.abi = int(abi)
+		if fd, err := create(&l.attr, l.bytes, 0); err == nil {
+			unix.Close(fd)
+			l.abi = abi
 			return l, nil
 		}
 	}

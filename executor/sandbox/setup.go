@@ -214,6 +214,7 @@ func (s *setup) outside(p *program, o order) {
 	begin := len(p.steps)
 	p.write("/proc/sys/user/max_user_namespaces", "0")
 	p.write("/proc/sys/user/max_inotify_instances", "16")
+	p.write("/proc/sys/user/max_inotify_watches", "4096")
 	for _, step := range p.steps[begin:] {
 		step.mayFail()
 	}

@@ -66,6 +66,8 @@ func fileCases() []testCase {
 			names("by path", "by opening", "mode", "times"), perhaps("the file system may have no holes", "hole"))},
 		{id: "F13", title: "opens files by handles that it guessed", class: "A3/Escape", wall: Kernel, numbers: []string{"name_to_handle_at", "open_by_handle_at"},
 			tries: []attempt{{name: "name", maybe: "the file system may have no handles"}, {name: "open", shows: inFile, root: true, maybe: "the file system may have no handles"}}},
+		{id: "K20", title: "goes by other names of a folder, and makes programs of files", class: "A3/Escape", wall: Files, tries: names(
+			"root by a descriptor", "root by its name in /proc", "root from below", "program by a descriptor", "program in memory", "program under another name")},
 		{id: "F19", title: "learns the host's paths from its own", class: "A3/HostLeak", wall: Files, tries: []attempt{
 			{name: "folder", check: onHost}, {name: "script", check: onHost}, {name: "temporary folder", check: onHost},
 		}},

@@ -46,8 +46,11 @@ func hurtfulCases() []testCase {
 	return from(&hurtfulProbes, []testCase{
 		{id: "F14", title: "fills the disk, and the table of its files", class: "A3/HostDoS", wall: Space,
 			tries: all(names("outputs", "temporary folder", "skill", "many files"), perhaps("the host's own may be smaller", "shared memory"))},
+		{id: "F18", title: "hangs attributes on files, and watches all that it sees", class: "A3/HostDoS", wall: Space,
+			tries: all(perhaps("the file system may hold no such attributes", "attributes"), perhaps("the host may have few files, or a limit as low", "watches"))},
 		{id: "X18", title: "has 40 processes that start others until the timeout", class: "A3/Persist", wall: Cleanup, armed: laid, policy: crowd, ends: timedOut, tries: judged("survivors"), play: expiring},
 		{id: "G19", title: "has 40 processes that start others when the caller gives up", class: "A3/Persist", wall: Cleanup, armed: laid, policy: crowd, tries: judged("survivors"), play: cancelled},
+		{id: "X20", title: "has 300 children that nobody waits for, and 200 orphans before", class: "A3/HostDoS", wall: Tasks, armed: []string{"orphans"}, tries: names("zombies")},
 		{id: "U07", title: "uses up what the kernel counts for each user", class: "A3/PeerDoS", wall: Runs, play: pair,
 			tries: perhaps("the host's own limit may be higher than that of open files", "watches")},
 		{id: "R01", title: "starts 300 processes", class: "A3/HostDoS", wall: Tasks, tries: names("processes")},
@@ -57,5 +60,6 @@ func hurtfulCases() []testCase {
 			tries:  all(names("heap", "shared", "file", "children"), forRoot("pipes"))},
 		{id: "R06", title: "keeps four processors busy", class: "A3/PeerDoS", wall: Processors, tries: perhaps("the host may have one processor, or no time", "processors")},
 		{id: "R13", title: "opens a thousand files and counters", class: "A3/HostDoS", wall: OpenFiles, tries: perhaps("the host's own limit may be as low", "files", "events")},
+		{id: "R27", title: "gives its interpreter a number and a pattern without end", class: "A3/HostDoS", wall: Cleanup, armed: laid, ends: timedOut, tries: judged("late"), play: expiring},
 	})
 }

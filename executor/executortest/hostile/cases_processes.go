@@ -63,6 +63,7 @@ func endingCases() []testCase {
 		{id: "X15", title: "leaves a process in a session of its own and ends", class: "A3/Persist", wall: Cleanup, armed: laid, tries: judged("survivors")},
 		{id: "X16", title: "leaves a process that keeps its output open", class: "A3/HostDoS", wall: Cleanup, armed: laid, tries: judged("late"), play: overdue},
 		{id: "X17", title: "ignores and blocks every signal", class: "A3/HostDoS", wall: Cleanup, armed: laid, ends: timedOut, tries: judged("late"), play: expiring},
+		{id: "X22", title: "goes on in a thread when its main thread is gone", class: "A3/HostDoS", wall: Cleanup, numbers: []string{"exit"}, armed: laid, ends: timedOut, tries: judged("late"), play: expiring},
 		{id: "X19", title: "stops itself", class: "A3/HostDoS", wall: Cleanup, armed: laid, ends: timedOut, tries: judged("late"), play: expiring},
 	}
 }
@@ -80,6 +81,8 @@ func runCases() []testCase {
 					{name: "POSIX queue", maybe: builtOut},
 				})},
 		{id: "U04", title: "tells another run something by a lock on a program that both may read", class: "A3/Lateral", wall: SharedFiles, play: pair, tries: names("lock")},
+		{id: "R16", title: "drops a program that others read from memory", class: "A3/PeerDoS", wall: SharedFiles, play: evicting, armed: []string{"laid"},
+			tries: []attempt{{name: "dropped", judged: true, maybe: "not every kernel tells what it has in memory"}}},
 		{id: "U06", title: "watches when another run reads a program", class: "A3/Lateral", wall: SharedFiles, play: pair, tries: names("watch")},
 		{id: "U09", title: "looks for what an earlier run left", class: "A3/Persist", wall: Runs, play: after, tries: all(
 			token("shared memory", "tmp"),

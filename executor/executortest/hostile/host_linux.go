@@ -399,6 +399,25 @@ func (h *host) found(b []byte) []secret {
 	return list
 }
 
+// cached reads a file and returns how many of its pages are in memory then.
+func cached(path string) (pages uint64, err error) {
+	if _, err := os.ReadFile(path); err != nil {
+		return 0, err
+	}
+	return stillCached(path)
+}
+
+func stillCached(path string) (pages uint64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var st unix.Cachestat_t
+	err = unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &st, 0)
+	return st.Cache, err
+}
+
 // survivors returns the processes on whose command line the word stands.
 func survivors(word string) []int {
 	var list []int
@@ -408,11 +427,28 @@ func survivors(word string) []int {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		if line, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline"); bytes.Contains(line, []byte(word)) {
+		if strings.Contains(commandLine(pid), word) {
 			list = append(list, pid)
 		}
 	}
 	return list
+}
+
+// commandLine returns the command line of a process, as that of any thread where
+// the main one is gone.
+func commandLine(pid int) string {
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	line, err := os.ReadFile(dir + "cmdline")
+	if err != nil || len(line) > 0 {
+		return string(line)
+	}
+	threads, _ := os.ReadDir(dir + "task")
+	for _, t := range threads {
+		if line, _ := os.ReadFile(dir + "task/" + t.Name() + "/cmdline"); len(line) > 0 {
+			return string(line)
+		}
+	}
+	return ""
 }
 
 // end stops the processes on whose command line the word stands: those that a

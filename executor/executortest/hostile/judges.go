@@ -94,6 +94,27 @@ func (k *trial) won(f *findings) bool {
 	return !slices.ContainsFunc(k.tries(), func(a attempt) bool { return f.through[a.name] == "" })
 }
 
+// shared is a program that nobody runs, and that a script may read.
+const shared = "/usr/bin/pathchk"
+
+// evicting has a program in memory, and looks whether it is there when the script
+// has run.
+func evicting(k *trial, ex executor.Executor) *findings {
+	k.Helper()
+	before, err := cached(shared)
+	f := k.judged(func(token string) *findings {
+		return k.script(k.Context(), ex, token, map[string]string{"shared": shared}, nil)
+	})
+	after, err2 := stillCached(shared)
+	switch err := errors.Join(err, err2); {
+	case err != nil || before == 0:
+		f.said["dropped"] = said{"no", fmt.Sprint(err)}
+	case after == 0:
+		f.through["dropped"] = fmt.Sprintf("%d pages of %s are gone", before, shared)
+	}
+	return f
+}
+
 // leaking hands open files to whoever starts a program.
 func leaking(k *trial, ex executor.Executor) *findings {
 	k.Helper()

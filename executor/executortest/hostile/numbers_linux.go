@@ -14,7 +14,7 @@ var numbers = map[string]int{
 	"name_to_handle_at": unix.SYS_NAME_TO_HANDLE_AT, "open_by_handle_at": unix.SYS_OPEN_BY_HANDLE_AT,
 	"renameat2": unix.SYS_RENAMEAT2, "pidfd_open": unix.SYS_PIDFD_OPEN, "pidfd_send_signal": unix.SYS_PIDFD_SEND_SIGNAL,
 	"ptrace": unix.SYS_PTRACE, "process_vm_readv": unix.SYS_PROCESS_VM_READV, "kcmp": unix.SYS_KCMP,
-	"socket": unix.SYS_SOCKET, "personality": unix.SYS_PERSONALITY, "ioctl": unix.SYS_IOCTL, "seccomp": unix.SYS_SECCOMP, "keyctl": unix.SYS_KEYCTL,
+	"exit": unix.SYS_EXIT, "socket": unix.SYS_SOCKET, "personality": unix.SYS_PERSONALITY, "ioctl": unix.SYS_IOCTL, "seccomp": unix.SYS_SECCOMP, "keyctl": unix.SYS_KEYCTL,
 	"shmget": unix.SYS_SHMGET, "shmctl": unix.SYS_SHMCTL, "msgget": unix.SYS_MSGGET, "msgsnd": unix.SYS_MSGSND,
 	"msgrcv": unix.SYS_MSGRCV, "msgctl": unix.SYS_MSGCTL, "mq_open": unix.SYS_MQ_OPEN, "mq_unlink": unix.SYS_MQ_UNLINK,
 }
