@@ -109,10 +109,13 @@ var ErrUnavailable = errors.New("audit: the log could not be written")
 
 // A Log appends to one Sink. It is safe for concurrent use.
 type Log struct {
-	sink    Sink
-	floods  floods
-	written atomic.Bool
+	sink      Sink
+	floods    floods
+	written   atomic.Bool
+	suspended atomic.Pointer[suspension]
 }
+
+type suspension struct{ err error }
 
 // NewLog returns a log over sink. It panics when sink is nil.
 func NewLog(sink Sink) *Log {
@@ -124,6 +127,17 @@ func NewLog(sink Sink) *Log {
 
 // Written reports whether an entry was written through l.
 func (l *Log) Written() bool { return l.written.Load() }
+
+// Suspend has l take no admission any more, and Ready say why: nothing new runs.
+// What else happens is written still: the endings of what runs, refusals, and what
+// an operator does about it. With nil l takes them again.
+func (l *Log) Suspend(err error) {
+	if err == nil {
+		l.suspended.Store(nil)
+		return
+	}
+	l.suspended.Store(&suspension{fmt.Errorf("%w: %w", ErrUnavailable, err)})
+}
 
 // Append writes e durably and returns the proof of it.
 //
@@ -145,6 +159,9 @@ func (l *Log) Commit(ctx context.Context, e Entry, commit func(context.Context, 
 	e, err := l.complete(e)
 	if err != nil {
 		return Receipt{}, err
+	}
+	if s := l.suspended.Load(); s != nil && e.Kind == Admission {
+		return Receipt{}, s.err
 	}
 	p := &pending{entry: e}
 	if err := commit(ctx, Pending{p}); err != nil {
@@ -178,6 +195,9 @@ func (l *Log) complete(e Entry) (Entry, error) {
 //
 // One that wraps ErrUnavailable; it names the remedy.
 func (l *Log) Ready(ctx context.Context) error {
+	if s := l.suspended.Load(); s != nil {
+		return s.err
+	}
 	if err := l.sink.Ready(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

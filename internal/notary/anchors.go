@@ -195,6 +195,9 @@ func (n *Notary) AcceptLoss(ctx context.Context, actor, reason string) (c audit.
 			return err
 		}
 		c, err = n.sign(ctx, k, make([]anchor, places), f)
+		if err == nil {
+			n.c.Log.Suspend(nil)
+		}
 		return err
 	})
 	return c, err

@@ -125,11 +125,19 @@ func (n *Notary) alone(ctx context.Context, f func() error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(), lock.Close())
+	err = f()
+	// A process that goes on for long finds out in the middle. The next one does so
+	// when it starts.
+	if errors.Is(err, ErrLoss) || errors.Is(err, ErrKey) {
+		n.c.Log.Suspend(err)
+	}
+	return errors.Join(err, lock.Close())
 }
 
 // Checkpoint signs the log as it is now, keeps the checkpoint in every place, and
-// returns it. Where nothing was written since the last one it returns that.
+// returns it. Where nothing was written since the last one it returns that. Where
+// the log does not fit, it takes no admission from then on; see
+// [audit.Log.Suspend].
 //
 // # Errors
 //
@@ -147,8 +155,7 @@ func (n *Notary) Checkpoint(ctx context.Context) (c audit.Checkpoint, err error)
 func (n *Notary) Cover(ctx context.Context, index uint64) (c audit.Checkpoint, err error) {
 	err = n.alone(ctx, func() error {
 		// Those who waited for the lock find that whoever had it signed for them too.
-		last, err := newest(Here(n.c.Data))
-		if err == nil && last.Tree.Size > index && n.c.Quorum == 0 {
+		if last, err := n.newestSigned(); err == nil && last.Tree.Size > index && n.c.Quorum == 0 {
 			c = last
 			return nil
 		}
@@ -159,6 +166,19 @@ func (n *Notary) Cover(ctx context.Context, index uint64) (c audit.Checkpoint, e
 		err = fmt.Errorf("%w: %d", audit.ErrNoEntry, index)
 	}
 	return c, err
+}
+
+// newestSigned returns the last checkpoint in the data folder, verified.
+func (n *Notary) newestSigned() (audit.Checkpoint, error) {
+	public, err := n.Keys()
+	if err != nil {
+		return audit.Checkpoint{}, err
+	}
+	last, err := newest(Here(n.c.Data))
+	if err != nil || last.IsZero() {
+		return audit.Checkpoint{}, err
+	}
+	return audit.OpenCheckpoint(last.Note, public...)
 }
 
 // checkpoint does it, alone.

@@ -571,3 +571,64 @@ func TestFits(t *testing.T) {
 		}
 	}
 }
+
+// A process that goes on for long finds a loss in the middle: it admits nothing
+// from then on, and writes the endings of what runs.
+func TestLossWhileRunning(t *testing.T) {
+	h := newHouse(t)
+	h.write(t, 5)
+	h.sign(t)
+	admit := func() error {
+		_, err := h.log.Append(t.Context(), audit.Entry{Tenant: "t", Kind: audit.Admission})
+		return err
+	}
+	if err := errors.Join(admit(), h.log.Ready(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	entries := h.entries(t)
+	h.Sink = memstore.New() // behind the back of the running process
+	for _, e := range entries[:3] {
+		if _, err := audit.NewLog(h.Sink).Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Prove(t.Context(), 6); !errors.Is(err, notary.ErrLoss) {
+		t.Errorf("the receipt: got %v, want ErrLoss", err)
+	}
+	for _, err := range []error{admit(), h.log.Ready(t.Context())} {
+		if !errors.Is(err, audit.ErrUnavailable) || !errors.Is(err, notary.ErrLoss) {
+			t.Errorf("after the loss: got %v, want ErrUnavailable because of ErrLoss", err)
+		}
+	}
+	if _, err := h.log.Append(t.Context(), audit.Entry{Tenant: "t", Kind: audit.Ending}); err != nil {
+		t.Errorf("the ending of what runs: %v", err)
+	}
+	if _, err := h.AcceptLoss(t.Context(), "op", "seen"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(admit(), h.log.Ready(t.Context())); err != nil {
+		t.Errorf("after it was accepted: %v", err)
+	}
+}
+
+// What somebody puts among the checkpoints that the log's key has not signed is
+// in no receipt.
+func TestForgedCheckpoint(t *testing.T) {
+	h := newHouse(t)
+	h.write(t, 5)
+	c := h.sign(t)
+	stranger, err := audit.NewSigningKey(c.Origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged, err := stranger.Checkpoint(c.Tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(notary.Here(h.data()), append(forged.Note, '\n'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := h.Prove(t.Context(), 2); !errors.Is(err, notary.ErrLoss) || !errors.Is(err, audit.ErrUnsigned) {
+		t.Errorf("got %+v, %v; want ErrUnsigned", p, err)
+	}
+}

@@ -97,11 +97,11 @@ func (d database) prepare(ctx context.Context) (version int64, err error) {
 		if err != nil || has == want {
 			return want, d.explain(err)
 		}
-		if time.Since(began) > d.o.BusyTimeout {
-			return 0, fmt.Errorf("%w: its tables must be brought to this version, and another process has them open; stop that one first", store.ErrUnusable)
-		}
 		if err := d.migrate(ctx, db); err != nil {
 			return 0, d.explain(err)
+		}
+		if time.Since(began) > d.o.BusyTimeout {
+			return 0, fmt.Errorf("%w: its tables must be brought to this version, and another process has them open; stop that one first", store.ErrUnusable)
 		}
 		select {
 		case <-time.After(migrateTry):

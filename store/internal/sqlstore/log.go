@@ -4,10 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
-	"strings"
 
 	"github.com/tracon-go/tracon/audit"
 )
@@ -54,9 +52,6 @@ func (w *writer) tenant(ctx context.Context, name string, e *end) (*tenantEnd, e
 
 // seal makes the leaf of entry, keeps it, and moves e behind it.
 func (w *writer) seal(ctx context.Context, entry audit.Pending, e *end) error {
-	if strings.ContainsRune(entry.Tenant(), 0) { // not every engine can hold it, and one statement would stop all that wait
-		return refused{fmt.Errorf("%w: the tenant's name holds NUL", audit.ErrEntry)}
-	}
 	t, err := w.tenant(ctx, entry.Tenant(), e)
 	if err != nil {
 		return err
