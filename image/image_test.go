@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -444,6 +445,34 @@ func TestRemove(t *testing.T) {
 	if _, err := s.Image(made.Digest); !errors.Is(err, ErrNotFound) {
 		t.Errorf("opening what is gone: %v, want ErrNotFound", err)
 	}
+}
+
+// Imports of the same and of others at once, beside removals, each leave what they
+// say: an image that is whole, or none.
+func TestAtOnce(t *testing.T) {
+	s, _ := newStore(t)
+	data := [2][]byte{archive(t, small...), archive(t, item{name: "other", content: "x"})}
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			made, err := s.ImportTar(t.Context(), bytes.NewReader(data[n%2]), Limits{})
+			if errors.Is(err, ErrInUse) || errors.Is(err, ErrNotFound) {
+				return // somebody removed it in that very moment
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Verify(t.Context(), made.Digest); err != nil {
+				t.Errorf("while it is held: %v", err)
+			}
+			made.Image.Close()
+			if err := s.Remove(made.Digest); err != nil && !errors.Is(err, ErrInUse) && !errors.Is(err, ErrNotFound) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // What a dead import left is removed by the next, what a living one has is not.

@@ -46,8 +46,9 @@ func (s *Store) open() (*os.Root, error) {
 //
 // # Errors
 //
-// One that wraps ErrContent for what cannot be imported; the cause of ctx; what
-// the operating system says. Nothing is left then.
+// One that wraps ErrContent for what cannot be imported; the cause of ctx; ErrInUse
+// or ErrNotFound when the same was being imported or removed at that moment, which
+// to try again is worth; what the operating system says. Nothing is left then.
 func (s *Store) ImportTar(ctx context.Context, r io.Reader, l Limits) (*Import, error) {
 	return s.unpack(ctx, l, func(u *unpacker) error { return u.readTar(ctx, r) })
 }
@@ -115,7 +116,11 @@ func (s *Store) unpack(ctx context.Context, l Limits, read func(*unpacker) error
 	if !errors.Is(err, ErrNotFound) {
 		return nil, err
 	}
-	if made.Image, err = publish(dir, name, digest, held); err != nil {
+	made.Image, err = publish(dir, name, digest, held)
+	if errors.Is(err, fs.ErrExist) { // another import of the same was faster
+		made.Image, err = s.Image(digest)
+	}
+	if err != nil {
 		made = nil
 	}
 	return made, err

@@ -76,6 +76,7 @@ func TestInterpreterThatCannotBeStarted(t *testing.T) {
 		want error
 	}{
 		{"a runtime's name", gate.Interpreter{Name: "bash-5"}, executor.ErrUnavailable},
+		{"a file in a runtime, though the host has such a file", gate.Interpreter{Name: "bash-5", Path: good.Path, Digest: good.Digest, Image: good.Digest}, executor.ErrUnavailable},
 		{"a file that was changed", gate.Interpreter{Path: changed, Digest: good.Digest}, interpreter.ErrChanged},
 		{"a file that is gone", gate.Interpreter{Path: "/nowhere/bash", Digest: good.Digest}, interpreter.ErrNotAvailable},
 		{"no digest", gate.Interpreter{Path: good.Path}, executor.ErrUnavailable},

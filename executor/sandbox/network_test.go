@@ -116,8 +116,13 @@ func TestLoopbackIsTheRunsOwn(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { _, err := e.Execute(ctx, serving); over <- err }()
-	if c := <-o.Live.Chunks(); !strings.HasPrefix(string(c.Data), "up") { // so the host's own listener is not in its way either
-		t.Errorf("the server said %q", c.Data)
+	select {
+	case c := <-o.Live.Chunks(): // so the host's own listener is not in its way either
+		if !strings.HasPrefix(string(c.Data), "up") {
+			t.Errorf("the server said %q", c.Data)
+		}
+	case err := <-over:
+		t.Fatalf("the server has ended: %v", err)
 	}
 	res, err := e.Execute(t.Context(), admit(t, w, withLoopback("py", "import socket\ntry: socket.create_connection(('127.0.0.1', "+port+"), 5); print('in')\nexcept OSError as e: print(e.strerror)\n")))
 	if err != nil || string(res.Stdout) != "Connection refused\n" {

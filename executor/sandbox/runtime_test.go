@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/executortest/hostile"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
@@ -234,7 +238,24 @@ func TestRuntimeIsHeld(t *testing.T) {
 	}
 }
 
+// B2: what the hostile suite's scripts do gets nothing of the host there either.
+// That each works where nobody stands in its way is shown with the host's programs.
+func TestHostileInRuntime(t *testing.T) {
+	s, d := runtimeFolder(t)
+	e, runtime := open(t, sandbox.Config{Images: s})
+	posture, err := e.Posture(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostile.RunHarmless(t, hostile.Setup{
+		New: func(executortest.T) executor.Executor { return e }, Interpreters: inRuntime(t, s, d, "sh", "py"), Lacks: hostile.Lacking(posture), Races: time.Second,
+		Leftovers: func() []string {
+			return slices.DeleteFunc(leftovers(runtime), func(s string) bool { return strings.Contains(s, "canary-") }) // the host's own
+		},
+	})
+}
+
 // All of it holds for an ordinary user.
 func TestRuntimeAsAnotherUser(t *testing.T) {
-	asNobody(t, false, "^(TestConformanceInRuntime|TestRuntimeHidesTheHost|TestInterpreterInRuntime|TestRuntimeIsHeld)$")
+	asNobody(t, false, "^(TestConformanceInRuntime|TestRuntimeHidesTheHost|TestInterpreterInRuntime|TestRuntimeIsHeld|TestHostileInRuntime)$")
 }
