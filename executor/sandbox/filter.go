@@ -24,6 +24,7 @@ const (
 	absent    action = unix.SECCOMP_RET_ERRNO | action(unix.ENOSYS)
 	forbidden action = unix.SECCOMP_RET_ERRNO | action(unix.EPERM)
 	noFamily  action = unix.SECCOMP_RET_ERRNO | action(unix.EAFNOSUPPORT)
+	pretend   action = unix.SECCOMP_RET_ERRNO      // of no error: it succeeds
 	askHost   action = unix.SECCOMP_RET_USER_NOTIF // the host answers, see refusals
 )
 
@@ -62,7 +63,7 @@ func rules(sockets action) map[uintptr]rule {
 	for _, group := range []struct {
 		then action
 		list []uintptr
-	}{{allow, allowed}, {allow, allowedHere}, {kill, killed}, {kill, killedHere}, {forbidden, refused}} {
+	}{{allow, allowed}, {allow, allowedHere}, {pretend, pretended}, {kill, killed}, {kill, killedHere}, {forbidden, refused}} {
 		for _, nr := range group.list {
 			r[nr] = rule{then: group.then}
 		}

@@ -46,7 +46,7 @@ func TestHostileKnockOut(t *testing.T) {
 		change func(*setup)
 		red    string
 	}{
-		{"Z01 system calls", filter, "F09 K01 K02 K03 K04 K05 K08 K09 K10 K14 N03 X09 X11"},
+		{"Z01 system calls", filter, "F09 K01 K02 K03 K04 K05 K08 K09 K10 K14 N03 R15 X09 X11"},
 		{"Z01 and further namespaces", both(filter, withoutStage(stageNoUserNS)), "K07 X14"},
 		{"Z01 and further namespaces, and files", both(filter, withoutStage(stageNoUserNS), landlock), "F10"},
 		{"Z01 and a folder of the host", both(filter, landlock, shown(attrHost)), "F13"},

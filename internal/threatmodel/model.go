@@ -19,6 +19,7 @@ type Model struct {
 	Never     []string   `yaml:"never"` // what is promised to nobody
 	Matrix    []Promises `yaml:"matrix"`
 	Threats   []Threat   `yaml:"threats"`
+	Elsewhere []Attack   `yaml:"elsewhere"` // that the hostile suite has no case for
 }
 
 // An Attacker is somebody, by what they have in hand before they begin.
@@ -68,6 +69,15 @@ type Threat struct {
 	Signal    string   `yaml:"signal"`   // by what an operator sees it
 	Residual  string   `yaml:"residual"` // what is left
 	Owner     string   `yaml:"owner"`    // of what is left
+}
+
+// An Attack is one that everybody thinks of, and that no case of the hostile suite
+// makes: other tests do, or the reason says why nothing can.
+type Attack struct {
+	ID       string   `yaml:"id"`
+	What     string   `yaml:"what"`
+	Evidence []string `yaml:"evidence"`
+	Why      string   `yaml:"why"`
 }
 
 // Read returns the model of this build.

@@ -87,6 +87,12 @@ func (m Model) Page(cases []Case) string {
 	for _, c := range cases {
 		p("| %s | %s | %s | %s |", c.ID, c.Title, c.Class, c.Wall)
 	}
+	p("\n## Attacks elsewhere\n")
+	p("What no script can show by itself, or what other tests show already.\n")
+	p("| attack | what happens | shown by | why not as a case |\n|---|---|---|---|")
+	for _, a := range m.Elsewhere {
+		p("| %s | %s | %s | %s |", a.ID, a.What, strings.Join(evidence(a.Evidence), ", "), a.Why)
+	}
 	return b.String()
 }
 

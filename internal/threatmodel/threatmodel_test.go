@@ -209,6 +209,20 @@ func faults(m Model, b building) (list []string) {
 			}
 		}
 	}
+	for _, a := range m.Elsewhere {
+		if _, isCase := b.cases[a.ID]; isCase || ids[a.ID] || a.ID == "" || a.What == "" {
+			bad("the attack %q stands twice, is a case, or is not told", a.ID)
+		}
+		ids[a.ID] = true
+		if len(a.Evidence) == 0 && a.Why == "" {
+			bad("%s: it has neither evidence nor a reason", a.ID)
+		}
+		for _, e := range a.Evidence {
+			if _, isCase := b.cases[e]; !isCase && !b.tests[e] {
+				bad("%s: there is no test or case %q", a.ID, e)
+			}
+		}
+	}
 	for class, cell := range promised {
 		if (cell == Promised || cell == Tier1) && !held[class] {
 			bad("the promise %s has no row", class)
@@ -246,6 +260,9 @@ func TestFaults(t *testing.T) {
 		{"a room that is none", func(m *Model) { row(m, "TM-20").Rooms = []string{"cellar"} }, `no room "cellar"`},
 		{"a room that was built", func(m *Model) { row(m, "TM-18").NotBuilt = "executor/process" }, `the room "executor/process" exists now`},
 		{"a promise of a room that is not built", func(m *Model) { row(m, "TM-18").Evidence = []string{"F01"} }, "promises nothing"},
+		{"an attack without evidence or reason", func(m *Model) { m.Elsewhere[0].Evidence, m.Elsewhere[0].Why = nil, "" }, "neither evidence nor a reason"},
+		{"an attack by a test that is none", func(m *Model) { m.Elsewhere[0].Evidence = []string{"gate TestNothing"} }, `no test or case "gate TestNothing"`},
+		{"an attack that is a case", func(m *Model) { m.Elsewhere[0].ID = "F01" }, "is a case"},
 		{"no owner", func(m *Model) { row(m, "TM-20").Owner = "" }, "TM-20: it has no owner"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
