@@ -50,7 +50,10 @@ func (l *ledger) Append(_ context.Context, p audit.Pending) error {
 
 func (l *ledger) Leaves(_ context.Context, tenant string, from uint64) iter.Seq2[audit.Leaf, error] {
 	return func(yield func(audit.Leaf, error) bool) {
-		for _, row := range slices.Clone(l.rows) {
+		l.mu.Lock()
+		rows := slices.Clone(l.rows)
+		l.mu.Unlock()
+		for _, row := range rows {
 			if l.reading != nil {
 				l.reading()
 			}
@@ -61,7 +64,11 @@ func (l *ledger) Leaves(_ context.Context, tenant string, from uint64) iter.Seq2
 	}
 }
 
-func (l *ledger) Tip(context.Context) (audit.Frontier, error) { return l.tip, nil }
+func (l *ledger) Tip(context.Context) (audit.Frontier, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tip, nil
+}
 
 func (l *ledger) Ready(context.Context) error { return l.err }
 
