@@ -110,6 +110,15 @@ func sweep(ctx context.Context, folder string, bury func(context.Context, Dead) 
 		return fmt.Errorf("instance: %w", err)
 	}
 	for _, f := range found {
+		if name, ok := strings.CutSuffix(f.Name(), countSuffix); ok && id.Valid(name) {
+			if _, err := os.Lstat(filepath.Join(folder, name+fileSuffix)); errors.Is(err, fs.ErrNotExist) {
+				// It died while it was made, or while it was removed.
+				if err := ownfile.Remove(filepath.Join(folder, f.Name())); err != nil {
+					return fmt.Errorf("instance: %w", err)
+				}
+			}
+			continue
+		}
 		name, ok := strings.CutSuffix(f.Name(), fileSuffix)
 		if !ok || !id.Valid(name) {
 			continue

@@ -146,13 +146,18 @@ func TestCutFile(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, dying+".json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "other.json"), nil, 0o600); err != nil {
-			t.Fatal(err)
+		for _, other := range []string{"other.json", "other.counts", id.New() + ".counts"} { // the last is of one that has no file
+			if err := os.WriteFile(filepath.Join(dir, other), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		i, dead := start(t, dir, 3)
 		if len(dead) != 1 || dead[0].ID != dying || dead[0].About.Size != 0 || len(dead[0].Counted) != 0 {
 			t.Errorf("%s: got %+v", name, dead)
 		}
 		closed(t, i, false)
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
+			t.Errorf("%s: left in the folder: %v, %v; want the lock and two that are not ours", name, left, err)
+		}
 	}
 }

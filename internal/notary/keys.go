@@ -59,7 +59,7 @@ func (n *Notary) firstKey(ctx context.Context) (keys, error) {
 	if err != nil {
 		return keys{}, err
 	}
-	if m.Note != "" || exists(Here(n.c.Data)) || exists(n.pubPath()) {
+	if m.Note != "" || exists(Here(n.c.Data)) {
 		return keys{}, fmt.Errorf("%w: %s is gone, and the log was signed before; restore the folder %s from a backup, or begin anew with `tracon audit accept-loss`",
 			ErrKey, n.keyPath(), filepath.Dir(n.keyPath()))
 	}
@@ -77,11 +77,15 @@ func (n *Notary) newKey(ctx context.Context, actor, reason string) (keys, error)
 	if _, err := n.c.Log.Append(ctx, e); err != nil {
 		return keys{}, err
 	}
+	// The secret one comes last: with it the key is there.
+	k := keys{private, []audit.PublicKey{private.Public()}}
+	if err := writePublic(n.pubPath(), k.public); err != nil {
+		return keys{}, fmt.Errorf("%w: %w", ErrKey, err)
+	}
 	if err := ownfile.Write(n.keyPath(), []byte(private.Secret()+"\n")); err != nil {
 		return keys{}, fmt.Errorf("%w: %w", ErrKey, err)
 	}
-	k := keys{private, []audit.PublicKey{private.Public()}}
-	return k, writePublic(n.pubPath(), k.public)
+	return k, nil
 }
 
 // entry is one of the log's own administration. Without an actor the program

@@ -352,6 +352,26 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// The making of the first key is broken off after any of its steps: the next one
+// who signs makes one.
+func TestFirstKeyBrokenOff(t *testing.T) {
+	for _, gone := range [][]string{{"log.key"}, {"log.key", "log.pub"}} {
+		h := newHouse(t)
+		if err := h.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range gone {
+			remove(t, filepath.Join(h.data(), "keys", name))
+		}
+		h.reopen(t)
+		h.write(t, 2)
+		h.sign(t)
+		if v, err := h.verify(t); err != nil || v.Signed != 4 {
+			t.Errorf("without %v: %+v, %v", gone, v, err)
+		}
+	}
+}
+
 // A rotation is broken off after any of its steps, and the next one who signs
 // finishes it or undoes it.
 func TestRotate(t *testing.T) {

@@ -29,9 +29,14 @@ func MakeFolder(path string) error {
 }
 
 // Write puts data into the file at path, for its owner alone: all of it or
-// nothing, whatever fails and whenever. What was there before is replaced.
+// nothing, whatever fails and whenever. What was there before is replaced. Only
+// one writes a file at a time; its callers hold a lock.
 func Write(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	tmp := path + ".tmp" // one name, so that what a crash left does not pile up
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
