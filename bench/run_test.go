@@ -3,8 +3,9 @@
 //
 //	go test -bench . ./bench
 //
-// and read the ratios, not the times. Its test holds what must hold when
-// thousands of calls come at once.
+// and read the ratios, not the times. BenchmarkStart also compares with other
+// tools that wall programs off, those that are here. The test holds what must hold
+// when thousands of calls come at once.
 package bench
 
 import (

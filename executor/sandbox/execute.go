@@ -123,6 +123,9 @@ type staged struct {
 	name    string
 	id      int
 	group   group
+	removed chan error // gets what came of removing the group; nil: it is there
+	code    *program
+	image   *os.File // the code, sealed
 	program *os.File // the interpreter
 	stdin   *os.File
 	streams *box.Streams
@@ -174,16 +177,29 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	r.name = newName()
 	held := j.limits
 	held.Processes += overhead
-	if r.group, err = e.limits.newRun(j.tenant, r.name, held); err != nil {
-		return r, err
-	}
 	r.order = order{
-		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: len(r.group.v1.Enters()),
+		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: e.limits.v1.Count(),
 		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space, runtime: runtime, network: j.network,
 		rlimits: e.setup.within(e.limits.rlimits(interpreter.KindOf(j.extension, j.interpreter.Path), held, j.timeout)),
 	}
-	r.expect = e.setup.expect(r, e.limits.count())
-	return r, nil
+	return r, e.form(r, j.tenant, held)
+}
+
+// form makes the cgroups of a run and writes its box's program, at one time: they
+// take as long as each other.
+func (e *Executor) form(r *staged, tenant string, l box.Limits) (err error) {
+	made := make(chan error, 1)
+	go func() {
+		var err error
+		r.group, err = e.limits.newRun(tenant, r.name, l)
+		made <- err
+	}()
+	r.code = e.setup.prepare(r.order)
+	r.image, err = r.code.seal()
+	if err = errors.Join(err, <-made); err == nil {
+		r.expect = e.setup.expect(r, e.limits.count())
+	}
+	return err
 }
 
 // own gives the pipes to the run's identity: a script may open /dev/stdout.
@@ -212,7 +228,7 @@ func (e *Executor) space(j job) (int64, error) {
 // know, and changes nothing about how the script ended.
 func (e *Executor) clean(r *staged) {
 	r.folders.Close()
-	for _, f := range []*os.File{r.program, r.stdin} {
+	for _, f := range []*os.File{r.program, r.stdin, r.image} {
 		if f != nil {
 			f.Close()
 		}
@@ -220,10 +236,19 @@ func (e *Executor) clean(r *staged) {
 	if r.streams != nil {
 		r.streams.Close()
 	}
-	if err := r.group.remove(); err != nil {
+	r.dissolve()
+	if err := <-r.removed; err != nil {
 		e.log.Error("what a run left was not removed", "err", err)
 	}
 	e.ids.give(r.id)
+}
+
+// dissolve begins to remove the group, in which nothing lives any more.
+func (r *staged) dissolve() {
+	if r.removed == nil {
+		r.removed = make(chan error, 1)
+		go func() { r.removed <- r.group.remove() }()
+	}
 }
 
 // Why a run is over.
@@ -242,8 +267,7 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
 	defer e.clean(r)
-	stdout, stderr := r.streams.Writers()
-	c, err := e.start(e.setup.prepare(r.order), r.order.runtime.dir(), [3]*os.File{r.stdin, stdout, stderr}, r.group)
+	c, err := e.start(r)
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: starting a box: %w", executor.ErrUnavailable, err)
 	}
@@ -274,6 +298,7 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 		return executor.Result{}, errClosing
 	}
 	outOfMemory := r.group.outOfMemory()
+	r.dissolve()
 	if out.Ending, err = ending(why, c, outOfMemory); err != nil {
 		return executor.Result{}, err
 	}

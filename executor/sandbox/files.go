@@ -78,7 +78,9 @@ func (s *setup) files(p *program, root variable, o order) {
 	inputBytes, inputInodes := blocks(o.inputs)
 	work := p.filesystem("tmpfs", attrClosed, "mode", "0700",
 		"size", strconv.FormatInt(skillBytes+inputBytes+o.space, 10), "nr_inodes", strconv.Itoa(skillInodes+inputInodes+maxInodes))
-	p.attach(work, root.value(), "work")
+	// It must be somewhere to be shown in parts. Here it goes with the host's root: to
+	// take it away by itself would cost a grace period of the kernel, 0.2 ms.
+	p.attach(work, atCwd, "/dev")
 	list := places(o.skill)
 	for _, d := range []string{"skill", "inputs", "outputs", "tmp"} {
 		p.mkdir(work, d, 0o700)

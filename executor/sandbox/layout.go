@@ -65,7 +65,7 @@ func hostLayout(further []string) (layout, error) {
 				return layout{}, fmt.Errorf("the folder %q is to be shown, and so is %q above it", c.path, b.path)
 			}
 		}
-		for _, taken := range []string{"/dev", "/proc", "/work", skillDir, inputsDir, outputsDir, tmpDir} {
+		for _, taken := range []string{"/dev", "/proc", skillDir, inputsDir, outputsDir, tmpDir} {
 			if below(b.path, taken) {
 				return layout{}, fmt.Errorf("the folder %q cannot be shown: a box has a %s of its own", b.path, taken)
 			}

@@ -84,7 +84,7 @@ func attempts(folders []string) []attempt {
 	add := func(wall, what string, nr uintptr, args func(*program) []value, want ...unix.Errno) {
 		list = append(list, attempt{wall, what, nr, args, want})
 	}
-	for _, path := range []string{"/etc/shadow", "/root", "/home", "/var", "/sys", "/run", "/boot", "/work"} {
+	for _, path := range []string{"/etc/shadow", "/root", "/home", "/var", "/sys", "/run", "/boot"} {
 		if slices.ContainsFunc(folders, func(f string) bool { return below(f, path) }) {
 			continue
 		}
@@ -178,17 +178,15 @@ func (e *Executor) tryWith(network gate.Network, p probe) (f finding, err error)
 	if r.id, err = e.ids.take(); err != nil {
 		return f, err
 	}
-	if r.group, err = e.limits.newRun("", r.name, p.limits); err != nil {
-		return f, err
-	}
 	r.order = order{
-		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: len(r.group.v1.Enters()),
+		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: e.limits.v1.Count(),
 		interpreter: "/usr", space: leastSpace, attempts: p.attempts, network: network,
 		rlimits: e.setup.within(e.limits.rlimits("", p.limits, time.Second)),
 	}
-	r.expect = e.setup.expect(r, e.limits.count())
-	stdout, stderr := r.streams.Writers()
-	c, err := e.start(e.setup.prepare(r.order), r.order.runtime.dir(), [3]*os.File{r.stdin, stdout, stderr}, r.group)
+	if err := e.form(r, "", p.limits); err != nil {
+		return f, err
+	}
+	c, err := e.start(r)
 	if err != nil {
 		return f, err
 	}

@@ -66,6 +66,7 @@ type stage string
 type program struct {
 	stage   stage // of the steps to come
 	steps   []*step
+	slab    []step // for steps to come
 	data    []byte // from pageSize on
 	known   map[string]value
 	page    [pageSize]byte // what steps may change
@@ -79,12 +80,20 @@ type program struct {
 }
 
 func newProgram() *program {
-	return &program{known: map[string]value{}, vars: 64, end: blobsAt}
+	return &program{steps: make([]*step, 0, usualSteps), known: make(map[string]value, usualSteps/4), vars: 64, end: blobsAt}
 }
+
+// usualSteps is how many steps most programs have.
+const usualSteps = 512
 
 // call adds a step, whose result must be no error.
 func (p *program) call(nr uintptr, args ...value) *step {
-	s := &step{stage: p.stage, nr: nr}
+	if len(p.slab) == 0 {
+		p.slab = make([]step, usualSteps)
+	}
+	s := &p.slab[0]
+	p.slab = p.slab[1:]
+	s.stage, s.nr = p.stage, nr
 	copy(s.args[:], args)
 	p.steps = append(p.steps, s)
 	return s

@@ -74,7 +74,7 @@ func (r *runtimes) close() error {
 // taken are the names at the top of a root, and in /etc, that a box has of its
 // own or nobody has: what an image has there is not shown.
 var (
-	takenTop = []string{"dev", "proc", "sys", "run", "work", "etc", skillDir[1:], inputsDir[1:], outputsDir[1:], tmpDir[1:]}
+	takenTop = []string{"dev", "proc", "sys", "run", "etc", skillDir[1:], inputsDir[1:], outputsDir[1:], tmpDir[1:]}
 	takenEtc = []string{"passwd", "passwd-", "group", "group-", "shadow", "shadow-", "gshadow", "gshadow-", "hosts", "hostname", "nsswitch.conf", "resolv.conf", "mtab"}
 )
 

@@ -282,7 +282,7 @@ func (s *setup) inside(p *program, o order) *step {
 	inodes := strconv.Itoa(256 + 2*(len(l.binds)+len(l.links)))
 	root := p.filesystem("tmpfs", attrClosed|unix.MOUNT_ATTR_NOEXEC, "size", "1m", "nr_inodes", inodes, "mode", "0755")
 	p.attach(root, atCwd, "/")
-	for _, dir := range []string{"dev", "etc", "proc", "work"} {
+	for _, dir := range []string{"dev", "etc", "proc"} {
 		p.mkdir(root, dir, 0o755)
 	}
 	for _, dir := range []string{skillDir, inputsDir, outputsDir, tmpDir, shmDir} {
@@ -298,8 +298,6 @@ func (s *setup) inside(p *program, o order) *step {
 	p.call(unix.SYS_FCHDIR, root.value())
 	p.call(unix.SYS_PIVOT_ROOT, p.text("."), p.text("."))
 	p.call(unix.SYS_UMOUNT2, p.text("."), number(unix.MNT_DETACH))
-	p.call(unix.SYS_UMOUNT2, p.text("/work"), number(unix.MNT_DETACH))
-	p.call(unix.SYS_UNLINKAT, atCwd, p.text("/work"), number(unix.AT_REMOVEDIR))
 	p.setFlags(root, attrClosed|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_RDONLY, 0)
 	return begin
 }

@@ -80,26 +80,23 @@ type message struct {
 	file   int // a descriptor that came with it; zero: none
 }
 
-// start starts a box in that folder, with these three standard streams, in these
-// cgroups. The files stay the caller's.
-func (e *Executor) start(p *program, dir string, streams [3]*os.File, g group) (*child, error) {
-	image, err := p.seal()
-	if err != nil {
-		return nil, err
-	}
-	defer image.Close()
+// start starts the box of r, in the folder of its runtime. Its files stay the
+// caller's.
+func (e *Executor) start(r *staged) (*child, error) {
 	ours, theirs, err := statusSocket()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	c := &child{program: p, status: ours, over: make(chan struct{})}
+	defer r.image.Close() // the box has it, and it is as large as the run's files
+	c := &child{program: r.code, status: ours, over: make(chan struct{})}
+	stdout, stderr := r.streams.Writers()
 	attr := &os.ProcAttr{
-		Dir: dir, Env: []string{},
-		Files: []*os.File{streams[0], streams[1], streams[2], theirs, image, e.init},
+		Dir: r.order.runtime.dir(), Env: []string{},
+		Files: []*os.File{r.stdin, stdout, stderr, theirs, r.image, e.init},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
-	attr.Files = append(attr.Files, g.enter(attr.Sys)...)
+	attr.Files = append(attr.Files, r.group.enter(attr.Sys)...)
 	e.starters.do(func() {
 		// The name is looked up in the child, where the file has this number.
 		c.first, err = os.StartProcess(fmt.Sprintf("/proc/self/fd/%d", initFD), []string{"tracon"}, attr)

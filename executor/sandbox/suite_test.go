@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/interpreter"
@@ -31,6 +33,23 @@ func interpreters(t testing.TB) map[string]gate.Interpreter {
 		found[ext] = f.Interpreter()
 	}
 	return found
+}
+
+// script returns the order of a script that is alone in its skill.
+func script(ext, text string) executortest.Order {
+	return executortest.Order{
+		Files:  []bundle.File{{Path: "SKILL.md", Data: []byte("# A skill\n")}, {Path: "main." + ext, Data: []byte(text)}},
+		Script: "main." + ext, Mode: gate.Argv, Policy: gate.Policy{Timeout: 2 * time.Minute},
+	}
+}
+
+func admit(t testing.TB, w *executortest.World, o executortest.Order) executor.Request {
+	t.Helper()
+	req, err := w.Admit(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req
 }
 
 // open returns an executor in a runtime folder of its own.
