@@ -18,6 +18,18 @@ func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64
 	var failed error
 	report, err := fsck.Check(ctx, fsck.Config{
 		Store: h.Store, Log: h.Log, Progress: progress,
+		Verify: func(ctx context.Context, progress func(uint64)) (uint64, error) {
+			signed, err := h.signed()
+			if err != nil {
+				return 0, err
+			}
+			if !signed { // nothing ran here to its end yet
+				tree, err := h.Log.Verify(ctx, progress)
+				return tree.Size, err
+			}
+			v, err := h.VerifyLog(ctx, Against{}, progress)
+			return v.Tree.Size, err
+		},
 		Alive: func(admission audit.Entry) bool {
 			lives, err := instance.Lives(instances, admission.Fact("instance"))
 			failed = errors.Join(failed, err)
@@ -30,4 +42,18 @@ func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64
 		},
 	}, tell)
 	return report, errors.Join(err, failed)
+}
+
+// signed reports whether anybody keeps a checkpoint of the log.
+func (h *House) signed() (bool, error) {
+	keepers, err := h.Notary.Claims()
+	if err != nil {
+		return false, err
+	}
+	for _, claims := range keepers {
+		for _, err := range claims {
+			return true, err
+		}
+	}
+	return false, nil
 }

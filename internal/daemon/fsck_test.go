@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -110,34 +111,39 @@ func TestFsckFinds(t *testing.T) {
 	}{
 		{"a grant is gone", `DELETE FROM grants WHERE n = ` + first, "I6", "is not kept"},
 		{"a grant was put in", `INSERT INTO grants (id, ` + grants + `) SELECT 'made-up', ` + grants + ` FROM grants WHERE n = ` + first, "I6", "no entry of the log tells of it"},
-		{"a grant pins other content", `UPDATE grants SET pin = (SELECT pin FROM grants WHERE n = ` + second + `) WHERE n = ` + first, "I6", "digest"},
-		{"a grant asks for less", `UPDATE grants SET min_tier = 'vm' WHERE n = ` + first, "I6", "tier"},
-		{"a grant ends later", `UPDATE grants SET expires = granted + 1000000 WHERE n = ` + first, "I6", "end"},
-		{"a grant is of another script", `UPDATE grants SET script = 'b.sh', all_scripts = 0 WHERE n = ` + first, "I6", "reference"},
-		{"a grant of another tenant", `UPDATE grants SET tenant = 'u' WHERE n = ` + first, "I6", "no entry of the log tells of it"},
-		{"I7: a revoked grant is in force again", `UPDATE grants SET revoked = NULL, revoked_by = ''`, "I7", "was revoked, and is not revoked now"},
-		{"a grant is revoked without an entry", `UPDATE grants SET revoked = granted WHERE n = ` + first, "I6", "kept as revoked"},
+		{"a grant pins other content", `UPDATE grants SET sum = NULL, pin = (SELECT pin FROM grants WHERE n = ` + second + `) WHERE n = ` + first, "I6", "digest"},
+		{"a grant asks for less", `UPDATE grants SET sum = NULL, min_tier = 'vm' WHERE n = ` + first, "I6", "tier"},
+		{"a grant ends later", `UPDATE grants SET sum = NULL, expires = granted + 1000000 WHERE n = ` + first, "I6", "end"},
+		{"a grant is of another script", `UPDATE grants SET sum = NULL, script = 'b.sh', all_scripts = 0 WHERE n = ` + first, "I6", "reference"},
+		{"a grant of another tenant", `UPDATE grants SET sum = NULL, tenant = 'u' WHERE n = ` + first, "I6", "no entry of the log tells of it"},
+		{"I7: a revoked grant is in force again", `UPDATE grants SET sum = NULL, revoked = NULL, revoked_by = ''`, "I7", "was revoked, and is not revoked now"},
+		{"a grant is revoked without an entry", `UPDATE grants SET sum = NULL, revoked = granted WHERE n = ` + first, "I6", "kept as revoked"},
 		{"the old grant is the newest again", strings.ReplaceAll(swap, "%t", "grants"), "I6", "its place"},
 		{"a version is gone", `DELETE FROM skill_version WHERE deleted = 1`, "I6", "is not kept"},
 		{"a version was put in", `INSERT INTO skill_version (id, ` + versions + `) SELECT 'made-up', ` + versions + ` FROM skill_version LIMIT 1`, "I6", "no entry of the log tells of it"},
-		{"a version of other content", `UPDATE skill_version SET digest = (SELECT pin FROM grants LIMIT 1) WHERE n = 1`, "I6", "digest"},
+		{"a version of other content", `UPDATE skill_version SET sum = NULL, digest = (SELECT pin FROM grants LIMIT 1) WHERE n = 1`, "I6", "digest"},
 		{"the old version is the newest again", strings.ReplaceAll(swap, "%t", "skill_version"), "I6", "its place"},
-		{"a policy was opened", `UPDATE policy SET setting = replace(setting, '"enabled":false', '"enabled":true') WHERE tenant = 'u'`, "I6", "policy is not the one"},
-		{"I7: the old policy holds again", `UPDATE policy SET revision = 1, setting = replace(setting, '"enabled":false', '"enabled":true') WHERE tenant = 'u'`, "I7", "changed 2 times"},
-		{"a policy was put in", `INSERT INTO policy SELECT 'stranger', revision, setting FROM policy WHERE tenant = 't'`, "I7", "changed 0 times"},
+		{"a policy was opened", `UPDATE policy SET setting = replace(bare(setting), '"enabled":false', '"enabled":true') WHERE tenant = 'u'`, "I6", "policy is not the one"},
+		{"I7: the old policy holds again", `UPDATE policy SET revision = 1, setting = replace(bare(setting), '"enabled":false', '"enabled":true') WHERE tenant = 'u'`, "I7", "changed 2 times"},
+		{"a policy was put in", `INSERT INTO policy SELECT 'stranger', revision, bare(setting) FROM policy WHERE tenant = 't'`, "I7", "changed 0 times"},
 		{"a policy that is none", `UPDATE policy SET setting = '{' WHERE tenant = 'u'`, "I6", "damaged"},
-		{"the host has another interpreter", `UPDATE host_setting SET setting = replace(setting, '"path":"', '"path":"/x')`, "I6", "setting of the host"},
+		{"the host has another interpreter", `UPDATE host_setting SET setting = replace(bare(setting), '"path":"', '"path":"/x')`, "I6", "setting of the host"},
 		{"the host's setting without its entries", `DELETE FROM leaf WHERE tenant = '@host'; DELETE FROM tenant_head WHERE tenant = '@host'`, "I7", "changed 0 times"},
-		{"a record says another ending", `UPDATE call_record SET rest = replace(rest, '"ending":"exited"', '"ending":"signaled"')`, "I6", "signaled"},
-		{"a record was put in", `INSERT INTO call_record SELECT tenant, 'made-up', skill, digest, rest FROM call_record LIMIT 1`, "I6", "a record of call made-up"},
-		{"a record of another admission", `UPDATE call_record SET rest = replace(rest, '"admissionIndex":', '"admissionIndex":10') WHERE id = (SELECT MIN(id) FROM call_record)`, "I6", "a record of call"},
-		{"a record of another tenant", `UPDATE call_record SET tenant = 'u'`, "I6", "a record of call"},
+		{"a record says another ending", `UPDATE call_record SET rest = replace(bare(rest), '"ending":"exited"', '"ending":"signaled"')`, "I6", "signaled"},
+		{"a record was put in", `INSERT INTO call_record SELECT tenant, 'made-up', skill, digest, bare(rest) FROM call_record LIMIT 1`, "I6", "a record of call made-up"},
+		{"a record of another admission", `UPDATE call_record SET rest = replace(bare(rest), '"admissionIndex":', '"admissionIndex":10') WHERE id = (SELECT MIN(id) FROM call_record)`, "I6", "a record of call"},
+		{"a record of another tenant", `UPDATE call_record SET rest = bare(rest), tenant = 'u'`, "I6", "a record of call"},
 		{"a record that is none", `UPDATE call_record SET rest = '{'`, "I6", "damaged"},
 		{"an entry is gone", `DELETE FROM leaf WHERE idx = 3`, "I3", "is missing"},
 		{"an entry was changed", `UPDATE leaf SET bytes = CAST(replace(CAST(bytes AS TEXT), 'op', 'po') AS BLOB) WHERE idx = 1`, "I3", "were changed"},
 		{"the end of a history was rolled back", `UPDATE tenant_head SET seq = seq - 1 WHERE tenant = 'u'`, "I2", "ends with number"},
 		{"the end of a history is no hash", `UPDATE tenant_head SET hash = x'00' WHERE tenant = 'u'`, "I2", "damaged"},
 		{"the root was changed", `UPDATE log_head SET edge = randomblob(length(edge))`, "I3", "root"},
+		{"on the disk: a grant's reason", `UPDATE grants SET reason = reason || 'x'`, "I6", "was changed where it is kept"},
+		{"on the disk: a version's source", `UPDATE skill_version SET source = source || 'x'`, "I6", "was changed where it is kept"},
+		{"on the disk: a variable's value", `UPDATE policy SET setting = replace(setting, 'value', 'velue')`, "I6", "was changed where it is kept"},
+		{"on the disk: the size of an output", `UPDATE call_record SET rest = replace(rest, '"stdoutBytes":2', '"stdoutBytes":3')`, "I6", "was changed where it is kept"},
+		{"on the disk: the size of a file", `UPDATE content_file SET size = size + 1`, "content", "was changed where it is kept"},
 		{"a file was changed", `UPDATE blob SET data = CAST(data || 'x' AS BLOB)`, "content", "was changed"},
 		{"a file is gone", `DELETE FROM content_file`, "content", "was changed"},
 		{"a content is gone", `DELETE FROM content WHERE digest = (SELECT pin FROM grants LIMIT 1)`, "engine", "names what is not in content"},
@@ -145,7 +151,8 @@ func TestFsckFinds(t *testing.T) {
 			UPDATE sqlite_schema SET sql = replace(sql, '(digest, tenant)', '(tenant, digest)') WHERE name = 'skill_version_by_digest'`, "engine", "skill_version_by_digest"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := copied(t, db, tt.query)
+			// Who writes around Tracon leaves out the sums, as rows of before do.
+			h := copied(t, db, regexp.MustCompile(`bare\((\w+)\)`).ReplaceAllString(tt.query, "substr($1, 1, instr($1, char(10)) - 1)"))
 			_, found := examined(t, h)
 			if !slices.ContainsFunc(found, func(f fsck.Finding) bool {
 				return f.Invariant == tt.invariant && strings.Contains(f.What, tt.says) && f.Remedy != ""

@@ -221,16 +221,30 @@ func leaves(h *daemon.House) (hashes []audit.Hash, admissions int, err error) {
 // left, and returns what fsck finds then. The caller closes it.
 func (s site) recovered(t *testing.T) (*daemon.House, []fsck.Finding, error) {
 	t.Helper()
+	h, err := s.started(t)
+	if err != nil {
+		return h, nil, err
+	}
+	found, err := examined(h)
+	return h, found, err
+}
+
+// started opens the house and starts it. The caller closes it, unless it is nil.
+func (s site) started(t *testing.T) (*daemon.House, error) {
+	t.Helper()
 	h, err := s.open(t)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if _, err := h.Start(context.Background()); err != nil {
-		return h, nil, fmt.Errorf("starting: %w", err)
+		return h, fmt.Errorf("starting: %w", err)
 	}
-	var found []fsck.Finding
+	return h, nil
+}
+
+func examined(h *daemon.House) (found []fsck.Finding, err error) {
 	_, err = h.Fsck(context.Background(), nil, func(f fsck.Finding) { found = append(found, f) })
-	return h, found, err
+	return found, err
 }
 
 func asJSON(v any) string {

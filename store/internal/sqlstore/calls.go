@@ -74,7 +74,11 @@ func scanCall(row scanner, tenant string) (toolcall.Record, error) {
 		return toolcall.Record{}, err
 	}
 	var rest callRest
-	if err := decode(text, &rest); err != nil {
+	text, err := withoutSum(text, tenant, id, skill, digest)
+	if err == nil {
+		err = decode(text, &rest)
+	}
+	if err != nil {
 		return toolcall.Record{}, damaged("the record of call %s: %w", id, err)
 	}
 	if len(digest) != len(bundle.Digest{}) {
@@ -94,7 +98,7 @@ func (s *Store) AddCall(ctx context.Context, r toolcall.Record, ending audit.Pen
 		return fmt.Errorf("store: the record of call %s: %w", r.ID, err)
 	}
 	return s.commit(ctx, ending, func(ctx context.Context, w *writer) error {
-		n, err := affected(w.do[addCall].ExecContext(ctx, r.Tenant, r.ID, r.Skill, r.Digest[:], string(text)))
+		n, err := affected(w.do[addCall].ExecContext(ctx, r.Tenant, r.ID, r.Skill, r.Digest[:], withSum(text, r.Tenant, r.ID, r.Skill, r.Digest[:])))
 		if err == nil && n == 0 {
 			err = refused{fmt.Errorf("%w: %s", toolcall.ErrExists, r.ID)}
 		}

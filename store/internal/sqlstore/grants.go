@@ -31,11 +31,11 @@ type scanner interface{ Scan(dest ...any) error }
 // that permits something else.
 func scanGrant(row scanner) (grant.Grant, error) {
 	var g grant.Grant
-	var pin []byte
+	var pin, kept []byte
 	var granted int64
 	var expires, revoked sql.Null[int64]
 	err := row.Scan(&g.Ref.Tenant, &g.ID, &g.Ref.Skill, &g.Ref.Script, &g.Ref.AllScripts, &pin, &g.Reason, &g.Source,
-		&g.GrantedBy, &granted, &expires, &revoked, &g.RevokedBy, &g.MinTier)
+		&g.GrantedBy, &granted, &expires, &revoked, &g.RevokedBy, &g.MinTier, &kept)
 	if err != nil {
 		return grant.Grant{}, err
 	}
@@ -46,6 +46,9 @@ func scanGrant(row scanner) (grant.Grant, error) {
 	g.Granted, g.Expires, g.Revoked = time.UnixMicro(granted).UTC(), timeOf(expires), timeOf(revoked)
 	if err := g.Validate(); err != nil {
 		return grant.Grant{}, damaged("grant %s: %w", g.ID, err)
+	}
+	if unlike(kept, grantValues(g)...) {
+		return grant.Grant{}, damaged("grant %s was changed where it is kept", g.ID)
 	}
 	return g, nil
 }
@@ -95,7 +98,7 @@ func (s *Store) AddGrant(ctx context.Context, g grant.Grant, content bundle.Bund
 		}
 		n, err := affected(w.do[addGrant].ExecContext(ctx, g.Ref.Tenant, g.ID, g.Ref.Skill, g.Ref.Script, number(g.Ref.AllScripts),
 			g.Pin[:], g.Reason, g.Source, g.GrantedBy, g.Granted.UnixMicro(), micros(g.Expires), micros(g.Revoked), g.RevokedBy,
-			string(g.MinTier)))
+			string(g.MinTier), sum(grantValues(g)...)))
 		if err == nil && n == 0 {
 			err = refused{fmt.Errorf("%w: there is a grant %s", grant.ErrConflict, g.ID)}
 		}
@@ -117,18 +120,19 @@ func (s *Store) RevokeGrant(ctx context.Context, tenant, id string, at time.Time
 		return err
 	}
 	return s.commit(ctx, entry, func(ctx context.Context, w *writer) error {
-		n, err := affected(w.do[revokeGrant].ExecContext(ctx, tenant, id, at.UnixMicro(), by))
-		if err != nil || n == 1 {
-			return err
-		}
-		_, err = scanGrant(w.do[grantByID].QueryRowContext(ctx, tenant, id))
+		g, err := scanGrant(w.do[grantByID].QueryRowContext(ctx, tenant, id))
 		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			return missing(err, "%s", id)
 		case err != nil:
-			return err
+			return missing(err, "%s", id)
+		case !g.Revoked.IsZero():
+			return refused{fmt.Errorf("%w: grant %s was revoked before", grant.ErrConflict, id)}
 		}
-		return refused{fmt.Errorf("%w: grant %s was revoked before", grant.ErrConflict, id)}
+		g.Revoked, g.RevokedBy = at, by
+		n, err := affected(w.do[revokeGrant].ExecContext(ctx, tenant, id, at.UnixMicro(), by, sum(grantValues(g)...)))
+		if err == nil && n == 0 {
+			err = damaged("grant %s, which was there, cannot be revoked", id)
+		}
+		return err
 	})
 }
 

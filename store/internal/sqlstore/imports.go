@@ -18,9 +18,9 @@ import (
 // be a version is an error, not another state of the skill.
 func scanVersion(row scanner, more ...any) (admin.Version, error) {
 	var v admin.Version
-	var digest []byte
+	var digest, kept []byte
 	var imported int64
-	err := row.Scan(append([]any{&v.Tenant, &v.ID, &v.Skill, &digest, &v.Stored, &v.Source, &v.Reason, &v.By, &imported, &v.Deleted}, more...)...)
+	err := row.Scan(append([]any{&v.Tenant, &v.ID, &v.Skill, &digest, &v.Stored, &v.Source, &v.Reason, &v.By, &imported, &v.Deleted, &kept}, more...)...)
 	if err != nil {
 		return admin.Version{}, err
 	}
@@ -33,6 +33,9 @@ func scanVersion(row scanner, more ...any) (admin.Version, error) {
 	v.Imported = time.UnixMicro(imported).UTC()
 	if err := v.Validate(); err != nil {
 		return admin.Version{}, damaged("version %s of skill %s: %w", v.ID, v.Skill, err)
+	}
+	if unlike(kept, versionValues(v)...) {
+		return admin.Version{}, damaged("version %s of skill %s was changed where it is kept", v.ID, v.Skill)
 	}
 	return v, nil
 }
@@ -59,7 +62,7 @@ func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.
 			}
 		}
 		n, err := affected(w.do[addVersion].ExecContext(ctx, v.Tenant, v.ID, v.Skill, digest, number(v.Stored), v.Source, v.Reason,
-			v.By, v.Imported.UnixMicro(), number(v.Deleted)))
+			v.By, v.Imported.UnixMicro(), number(v.Deleted), sum(versionValues(v)...)))
 		if err == nil && n == 0 {
 			err = refused{fmt.Errorf("%w: there is a version %s", grant.ErrConflict, v.ID)}
 		}

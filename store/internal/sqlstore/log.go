@@ -191,6 +191,9 @@ func (s *Store) page(ctx context.Context, tenant string, next int64) (page []aud
 			if err := rows.Scan(&leaf.Index, &leaf.Tenant, &leaf.Seq, &hash, &leaf.Bytes); err != nil {
 				return err
 			}
+			if uint64(next) > leaf.Index && tenant == "" || tenant != "" && uint64(next) >= leaf.Seq {
+				return damaged("the entries of the log are not in their order") // an index may lead back to where one was
+			}
 			if len(hash) == len(leaf.Hash) { // another length is a broken hash, which Verify finds and names
 				leaf.Hash = audit.Hash(hash)
 			}

@@ -14,10 +14,10 @@ import (
 	"github.com/tracon-go/tracon/store/internal/keep"
 )
 
-// scanSetting reads a revision and a setting into v, which stays as it is where
+// scanSetting reads a revision and a setting, of a tenant or of gate.HostTenant, into v, which stays as it is where
 // there is no row. What does not decode whole is an error: half a policy must
 // not hold.
-func scanSetting(row *sql.Row, v any) (revision int64, err error) {
+func scanSetting(row *sql.Row, of string, v any) (revision int64, err error) {
 	var text []byte
 	err = row.Scan(&revision, &text)
 	switch {
@@ -26,7 +26,10 @@ func scanSetting(row *sql.Row, v any) (revision int64, err error) {
 	case err != nil:
 		return 0, err
 	}
-	if err := decode(text, v); err != nil {
+	if text, err = withoutSum(text, of, revision); err == nil {
+		err = decode(text, v)
+	}
+	if err != nil {
 		return 0, damaged("the setting of revision %d: %w", revision, err)
 	}
 	return revision, nil
@@ -45,13 +48,14 @@ func decode(text []byte, v any) error {
 }
 
 // setting makes the change that keeps v by statement, whose arguments are key,
-// the revision that the caller saw, and the JSON.
-func setting(by statement, v any, after int64, key ...any) (func(context.Context, *writer) error, error) {
+// the revision that the caller saw, and the JSON. It is the setting of a tenant or
+// of gate.HostTenant.
+func setting(by statement, of string, v any, after int64, key ...any) (func(context.Context, *writer) error, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	args := append(key, after, string(text))
+	args := append(key, after, withSum(text, of, after+1))
 	return func(ctx context.Context, w *writer) error {
 		n, err := affected(w.do[by].ExecContext(ctx, args...))
 		if err == nil && n == 0 {
@@ -71,7 +75,7 @@ func affected(r sql.Result, err error) (int64, error) {
 // HostAt implements [store.Store].
 func (s *Store) HostAt(ctx context.Context) (h gate.Host, revision int64, err error) {
 	err = s.reads(ctx, "the host's settings", func() (err error) {
-		revision, err = scanSetting(s.read[host].QueryRowContext(ctx), &h)
+		revision, err = scanSetting(s.read[host].QueryRowContext(ctx), gate.HostTenant, &h)
 		return err
 	})
 	if err != nil {
@@ -91,7 +95,7 @@ func (s *Store) SetHost(ctx context.Context, h gate.Host, after int64, entry aud
 	if err := keep.History(gate.HostTenant, entry); err != nil {
 		return err
 	}
-	change, err := setting(setHost, h, after)
+	change, err := setting(setHost, gate.HostTenant, h, after)
 	if err != nil {
 		return err
 	}
@@ -101,7 +105,7 @@ func (s *Store) SetHost(ctx context.Context, h gate.Host, after int64, entry aud
 // PolicyAt implements [store.Store].
 func (s *Store) PolicyAt(ctx context.Context, tenant string) (p gate.Policy, revision int64, err error) {
 	err = s.reads(ctx, "the tenant's policy", func() (err error) {
-		revision, err = scanSetting(s.read[policy].QueryRowContext(ctx, tenant), &p)
+		revision, err = scanSetting(s.read[policy].QueryRowContext(ctx, tenant), tenant, &p)
 		return err
 	})
 	if err != nil {
@@ -121,7 +125,7 @@ func (s *Store) SetPolicy(ctx context.Context, tenant string, p gate.Policy, aft
 	if err := keep.History(tenant, entry); err != nil {
 		return err
 	}
-	change, err := setting(setPolicy, keep.CopyPolicy(p), after, tenant)
+	change, err := setting(setPolicy, tenant, keep.CopyPolicy(p), after, tenant)
 	if err != nil {
 		return err
 	}

@@ -64,9 +64,9 @@ const (
 	statements // their number
 )
 
-const grantColumns = `tenant, id, skill, script, all_scripts, pin, reason, source, granted_by, granted, expires, revoked, revoked_by, min_tier`
+const grantColumns = `tenant, id, skill, script, all_scripts, pin, reason, source, granted_by, granted, expires, revoked, revoked_by, min_tier, sum`
 
-const versionColumns = `tenant, id, skill, digest, stored, source, reason, imported_by, imported, deleted`
+const versionColumns = `tenant, id, skill, digest, stored, source, reason, imported_by, imported, deleted, sum`
 
 var texts = [statements]string{
 	savepoint:  `SAVEPOINT change`,
@@ -97,15 +97,15 @@ var texts = [statements]string{
 		ON CONFLICT (tenant) DO UPDATE SET revision = excluded.revision, setting = excluded.setting`,
 
 	addGrant: `INSERT INTO grants (` + grantColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (tenant, id) DO NOTHING`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (tenant, id) DO NOTHING`,
 	newestGrant: `SELECT ` + grantColumns + ` FROM grants WHERE tenant = $1 AND skill = $2 AND script = $3 ORDER BY n DESC LIMIT 1`,
 	grantByID:   `SELECT ` + grantColumns + ` FROM grants WHERE tenant = $1 AND id = $2`,
 	grantsOfTenant: `SELECT ` + grantColumns + ` FROM grants WHERE tenant = $1 AND ($2 = '' OR skill = $2)
 		ORDER BY n DESC LIMIT $3`,
-	revokeGrant: `UPDATE grants SET revoked = $3, revoked_by = $4 WHERE tenant = $1 AND id = $2 AND revoked IS NULL`,
+	revokeGrant: `UPDATE grants SET revoked = $3, revoked_by = $4, sum = $5 WHERE tenant = $1 AND id = $2 AND revoked IS NULL`,
 
 	addVersion: `INSERT INTO skill_version (` + versionColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant, id) DO NOTHING`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (tenant, id) DO NOTHING`,
 	newestVersion: `SELECT ` + versionColumns + ` FROM skill_version WHERE tenant = $1 AND skill = $2 ORDER BY n DESC LIMIT 1`,
 	newestVersionFile: `SELECT ` + versionColumns + `, EXISTS (SELECT 1 FROM content_file WHERE content = digest AND path = $3)
 		FROM skill_version WHERE tenant = $1 AND skill = $2 ORDER BY n DESC LIMIT 1`,

@@ -111,10 +111,14 @@ func (v *survey) HistoryEnd(ctx context.Context, tenant string) (at audit.Link, 
 // Tenants implements [store.Survey].
 func (v *survey) Tenants(ctx context.Context) (names []string, err error) {
 	err = v.view.reads(ctx, "the names of the tenants", func() error {
+		names = nil
 		for last := ""; ; {
 			var next sql.NullString
 			if err := v.view.read[tenantBehind].QueryRowContext(ctx, last).Scan(&next); err != nil || !next.Valid {
 				return err
+			}
+			if next.String <= last { // an index that is damaged may lead back to where one was
+				return damaged("the names of the tenants are not in their order")
 			}
 			names, last = append(names, next.String), next.String
 		}
@@ -157,19 +161,23 @@ func (v *survey) Record(ctx context.Context, tenant, id string) (toolcall.Record
 // Contents implements [store.Survey].
 func (v *survey) Contents(ctx context.Context) iter.Seq2[bundle.Digest, error] {
 	return func(yield func(bundle.Digest, error) bool) {
-		digests := pages(ctx, v, "the contents", contentsFrom, nil, []byte{}, func(rows scanner) (d bundle.Digest, key []byte, err error) {
-			if err := rows.Scan(&key); err != nil {
-				return d, nil, err
+		digests := pages(ctx, v, "the contents", contentsFrom, nil, "", func(rows scanner) (d bundle.Digest, key string, err error) {
+			var b []byte
+			if err := rows.Scan(&b); err != nil {
+				return d, "", err
 			}
-			if len(key) != len(d) {
-				return d, key, damaged("a content with a digest of %d bytes", len(key))
+			if len(b) != len(d) {
+				return d, string(b), damaged("a content with a digest of %d bytes", len(b))
 			}
-			return bundle.Digest(key), key, nil
+			return bundle.Digest(b), string(b), nil
 		})
 		for d, err := range digests {
 			if err == nil {
 				err = v.view.reads(ctx, "a content", func() error {
-					_, err := v.view.content(ctx, d)
+					if _, err := v.view.content(ctx, d); err != nil {
+						return err
+					}
+					_, err := v.view.listing(ctx, d) // what stands beside the bytes
 					return err
 				})
 			}
@@ -186,6 +194,7 @@ func (v *survey) Flaws(ctx context.Context) iter.Seq2[string, error] {
 		for _, query := range v.view.dialect.Flaws {
 			var found []string // the engine bounds them
 			err := v.view.reads(ctx, "how the rows lie", func() error {
+				found = nil
 				rows, err := v.tx.QueryContext(ctx, query)
 				if err != nil {
 					return err
@@ -234,7 +243,7 @@ func (k *keyed[K]) Scan(dest ...any) error {
 // pages yields what scan makes of the rows of query, page by page, so that no
 // statement is open while the caller works. The query takes a tenant, unless that
 // is nil, the key behind which it begins, and how many rows it may give.
-func pages[T, K any](ctx context.Context, v *survey, what string, query statement, tenant any, from K, scan func(scanner) (T, K, error)) iter.Seq2[T, error] {
+func pages[T any, K int64 | string](ctx context.Context, v *survey, what string, query statement, tenant any, from K, scan func(scanner) (T, K, error)) iter.Seq2[T, error] {
 	type row struct {
 		value T
 		err   error
@@ -242,10 +251,12 @@ func pages[T, K any](ctx context.Context, v *survey, what string, query statemen
 	return func(yield func(T, error) bool) {
 		for at := from; ; {
 			var page []row
+			began := at
 			err := v.view.reads(ctx, what, func() error {
-				args := []any{at, pageLeaves}
-				if tenant != nil {
-					args = append([]any{tenant}, args...)
+				page, at = nil, began // it may be called again
+				args := []any{tenant, at, pageLeaves}
+				if tenant == nil { // of the contents, whose key is the text of bytes
+					args = []any{[]byte(fmt.Sprint(at)), pageLeaves}
 				}
 				rows, err := v.view.read[query].QueryContext(ctx, args...)
 				if err != nil {
@@ -256,6 +267,9 @@ func pages[T, K any](ctx context.Context, v *survey, what string, query statemen
 					value, key, err := scan(rows)
 					if err != nil && !errors.Is(err, store.ErrCorrupt) {
 						return damaged("%s: %w", what, err) // a column of another type, and no key to go on behind
+					}
+					if key <= at { // an index that is damaged may lead back to where one was
+						return damaged("%s are not in their order", what)
 					}
 					at, page = key, append(page, row{value, err})
 				}
