@@ -15,7 +15,7 @@ type Receipts interface {
 }
 
 // receiptTime is how long a call that has ended waits for its receipt.
-const receiptTime = 10 * time.Second
+const receiptTime = time.Minute
 
 // prove adds the receipt of the admission to what the caller gets. The call has
 // been recorded, so where there is none it says so and no more. Who was told that

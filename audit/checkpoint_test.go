@@ -329,3 +329,55 @@ func TestVerifyClaimsRotation(t *testing.T) {
 		t.Errorf("with what is no key: got %v", err)
 	}
 }
+
+// Entries and claims that come while a log is verified are no fault.
+func TestVerifyClaimsWhileTheLogGrows(t *testing.T) {
+	k := newKey(t)
+	sink, log := written(t, 5)
+	notes := [][]byte{checkpoint(t, k, audit.Tree{Size: 5, Root: sink.tip.Root()}).Note}
+	sink.reading = func() {
+		sink.reading = nil
+		if _, err := log.Append(t.Context(), audit.Entry{Tenant: "t", Kind: audit.Host}); err != nil {
+			t.Error(err)
+		}
+		notes = append(notes, checkpoint(t, k, audit.Tree{Size: 6, Root: sink.tip.Root()}).Note)
+	}
+	late := func(yield func(audit.Claim, error) bool) {
+		for i := 0; i < len(notes); i++ {
+			if !yield(audit.Claim{From: "x", Note: notes[i]}, nil) {
+				return
+			}
+		}
+	}
+	v, err := log.VerifyClaims(t.Context(), []audit.PublicKey{k.Public()}, nil, late)
+	if err != nil || v.Signed != 5 || v.Tree.Size != 5 {
+		t.Errorf("got %+v, %v; want the 5 entries that were there", v, err)
+	}
+}
+
+// A statement of a rotation has one reading.
+func FuzzRotation(f *testing.F) {
+	k, err := audit.ParseSigningKey(fixedKey)
+	if err != nil {
+		f.Fatal(err)
+	}
+	next := newKey(f)
+	statement, err := k.Rotation(next)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(statement)
+	f.Add("tracon/key-rotation/1\ntracon/test\n" + string(k.Public()) + "\n\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		to, err := audit.CheckRotation(s, k.Public())
+		if err != nil {
+			if !errors.Is(err, audit.ErrUnsigned) && !errors.Is(err, audit.ErrKey) || to != "" {
+				t.Errorf("got %q, %v", to, err)
+			}
+			return
+		}
+		if to != next.Public() {
+			t.Errorf("nobody signed a rotation to %s", to)
+		}
+	})
+}

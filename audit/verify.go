@@ -82,7 +82,12 @@ func (l *Log) VerifyClaims(ctx context.Context, keys []PublicKey, progress func(
 	if err != nil {
 		return Verified{}, err
 	}
-	if err := c.end(tree); err != nil {
+	// Who reads while others write finds claims about what they wrote meanwhile.
+	now, err := l.sink.Tip(ctx)
+	if err != nil {
+		return Verified{}, fmt.Errorf("audit: verify: %w", err)
+	}
+	if err := c.end(tree, now.Size()); err != nil {
 		return Verified{}, err
 	}
 	return Verified{tree, c.signed.Size, c.claims, c.key}, nil
@@ -242,13 +247,20 @@ func (c *comparison) entry(index uint64, e Entry) error {
 	return nil
 }
 
-func (c *comparison) end(t Tree) error {
+// end says what the claims mean that are left: about more entries than those of t
+// that were compared, in a log that has size entries by now.
+func (c *comparison) end(t Tree, size uint64) error {
 	for _, k := range c.keepers {
+		for !k.says.IsZero() && k.says.Tree.Size <= size {
+			if err := k.pull(); err != nil {
+				return err
+			}
+		}
 		if !k.says.IsZero() {
 			if _, err := OpenCheckpoint(k.claim.Note, append([]PublicKey{c.key}, c.known...)...); err != nil {
 				return fmt.Errorf("%w (kept by %s)", err, k.claim.From)
 			}
-			return fmt.Errorf("%w: it has %d entries, and %s keeps a checkpoint of %d", ErrRolledBack, t.Size, k.claim.From, k.says.Tree.Size)
+			return fmt.Errorf("%w: it has %d entries, and %s keeps a checkpoint of %d", ErrRolledBack, size, k.claim.From, k.says.Tree.Size)
 		}
 	}
 	if t.Size > 0 && c.claims == 0 {

@@ -16,7 +16,7 @@ import (
 const DefaultCheckpointInterval = time.Minute
 
 // signTime is how long signing may take, witnesses included.
-const signTime = 30 * time.Second
+const signTime = 2 * time.Minute
 
 func (h *House) notary() (*notary.Notary, error) {
 	c := h.Config

@@ -50,7 +50,7 @@ func (h *House) VerifyLog(ctx context.Context, a Against, progress func(uint64))
 	}
 	v, err := h.Log.VerifyClaims(ctx, keys, progress, keepers...)
 	if err == nil && !a.Alone {
-		err = h.Notary.Missing()
+		err = h.Notary.Missing(ctx)
 	}
 	return v, err
 }

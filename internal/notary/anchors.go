@@ -177,6 +177,10 @@ func (n *Notary) AcceptLoss(ctx context.Context, actor, reason string) (c audit.
 		if err != nil {
 			return err
 		}
+		// What does not add up by itself is no loss that can be accepted.
+		if _, err := n.compare(ctx, make([]anchor, places)); err != nil {
+			return fmt.Errorf("the log itself is damaged, restore a backup: %w", err)
+		}
 		e := n.entry(actor, "accept-loss", "loss", audit.Clip(lost.Error()), "reason", audit.Clip(reason),
 			"size", fmt.Sprint(tip.Size()), "root", tip.Root().String())
 		if _, err := n.c.Log.Append(ctx, e); err != nil {

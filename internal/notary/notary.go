@@ -222,19 +222,21 @@ func missing(anchors []anchor) string {
 
 // Missing is the error, ErrMissing, for a checkpoint that is gone from the data
 // folder while another place tells of it; nil where none is.
-func (n *Notary) Missing() error {
-	public, err := n.Keys()
-	if err != nil || len(public) == 0 {
-		return err
-	}
-	anchors, err := n.anchors(public)
-	if err != nil {
-		return err
-	}
-	if gone := missing(anchors); gone != "" {
-		return fmt.Errorf("%w: %s", audit.ErrMissing, gone)
-	}
-	return nil
+func (n *Notary) Missing(ctx context.Context) error {
+	return n.alone(ctx, func() error {
+		public, err := n.Keys()
+		if err != nil || len(public) == 0 {
+			return err
+		}
+		anchors, err := n.anchors(public)
+		if err != nil {
+			return err
+		}
+		if gone := missing(anchors); gone != "" {
+			return fmt.Errorf("%w: %s", audit.ErrMissing, gone)
+		}
+		return nil
+	})
 }
 
 // Claims returns what every place keeps, for those who verify.

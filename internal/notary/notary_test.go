@@ -109,7 +109,7 @@ func (h *house) verify(t testing.TB) (audit.Verified, error) {
 		t.Fatal(err)
 	}
 	v, err := h.log.VerifyClaims(t.Context(), keys, nil, keepers...)
-	return v, errors.Join(err, h.Missing())
+	return v, errors.Join(err, h.Missing(t.Context()))
 }
 
 func remove(t testing.TB, path string) {

@@ -179,7 +179,7 @@ func (n *Notary) readMark() (m mark, err error) {
 
 func (n *Notary) setMark(m mark) error {
 	if err := ownfile.MakeFolder(n.c.State); err != nil {
-		return fmt.Errorf("the high-water mark: %w", err)
+		return fmt.Errorf("the high-water mark: %w; name another folder with the setting state", err)
 	}
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
