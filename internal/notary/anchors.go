@@ -36,7 +36,7 @@ func (n *Notary) anchors(public []audit.PublicKey) ([]anchor, error) {
 	open := func(at int, from string, note []byte) error {
 		c, err := audit.OpenCheckpoint(note, public...)
 		if err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrLoss, from, err)
+			return fmt.Errorf("%s: %w", from, err)
 		}
 		list[at] = anchor{Checkpoint: c, from: from}
 		return nil
@@ -71,7 +71,7 @@ func (n *Notary) anchors(public []audit.PublicKey) ([]anchor, error) {
 		return nil, fmt.Errorf("%w: %w: the high-water mark %s knows the key %s, and the folder of keys begins with %s", ErrLoss, ErrKey, n.markPath(), m.Keys[0], public[0])
 	}
 	if err := open(atMark, n.markPath(), []byte(m.Note)); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrLoss, err)
 	}
 	f, err := audit.NewFrontier(list[atMark].Checkpoint.Tree.Size, m.Edge)
 	if err != nil || f.Root() != list[atMark].Checkpoint.Tree.Root {
