@@ -89,6 +89,7 @@ type Runner struct {
 	calls    toolcall.Store
 	receipts Receipts
 	pool     slot.Pool
+	turns    chan struct{} // of those that pass the gates
 	slotWait time.Duration
 	grace    time.Duration
 	observer Observer
@@ -137,7 +138,7 @@ func New(c Config) (*Runner, error) {
 		pool: &slots{Limits: slot.Limits{Slots: c.Slots, SlotsPerTenant: c.SlotsPerTenant, Queue: c.Queue, QueuePerTenant: c.QueuePerTenant}.OrDefaults(),
 			tenants: map[string]*share{}},
 		slotWait: cmp.Or(c.SlotWait, DefaultSlotWait), grace: cmp.Or(c.Grace, DefaultGrace),
-		observer: c.Observer, log: cmp.Or(c.Logger, slog.Default()),
+		observer: c.Observer, log: cmp.Or(c.Logger, slog.Default()), turns: make(chan struct{}, gatesAtOnce),
 	}
 	if c.Pool != nil {
 		r.pool = c.Pool
@@ -286,11 +287,7 @@ func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
 		return nil, err
 	}
 	defer p.Leave()
-	s, err := r.Standing(ctx)
-	if err != nil {
-		return nil, err
-	}
-	req, err := r.gate.Admit(ctx, call, s)
+	req, err := r.pass(ctx, call)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, gate.ErrDenied) {
 			err = cancelled(ctx)
@@ -311,6 +308,26 @@ func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
 		err = cancelled(ctx)
 	}
 	return j, err
+}
+
+// gatesAtOnce is how many calls pass the gates at once: enough to share the log's
+// commits, and few enough that thousands which come in one moment do not each hold
+// what reading and deciding takes.
+const gatesAtOnce = 64
+
+// pass takes call through the gates, when it is its turn.
+func (r *Runner) pass(ctx context.Context, call gate.Call) (gate.Request, error) {
+	select {
+	case r.turns <- struct{}{}:
+		defer func() { <-r.turns }()
+	case <-ctx.Done():
+		return gate.Request{}, context.Cause(ctx)
+	}
+	s, err := r.Standing(ctx)
+	if err != nil {
+		return gate.Request{}, err
+	}
+	return r.gate.Admit(ctx, call, s)
 }
 
 func cancelled(ctx context.Context) error {
