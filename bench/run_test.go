@@ -56,6 +56,7 @@ type house struct {
 	*tracon.Runner
 	desk *admin.Admin
 	log  *audit.Log
+	gate *gate.Gate
 	ext  string // of the scripts
 }
 
@@ -82,7 +83,7 @@ func newHouse(t testing.TB, st store.Store, c tracon.Config, script string, file
 			t.Error(err)
 		}
 	})
-	return house{r, admin.New(admin.Config{Store: st, Log: log, Hosts: hosts, Contents: contents}), log, found.Extension}
+	return house{r, admin.New(admin.Config{Store: st, Log: log, Hosts: hosts, Contents: contents}), log, c.Gate, found.Extension}
 }
 
 // open lets the tenant run the script.

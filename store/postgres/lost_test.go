@@ -183,11 +183,12 @@ func TestLost(t *testing.T) {
 		{"as it begins, unanswered", "begin", unanswered, true, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			direct := pgserver.New(t)
 			w, address := wired(t, direct)
-			timeout := time.Minute
+			timeout := 5 * time.Minute
 			if tt.poisoned {
-				timeout = 300 * time.Millisecond // to be waited for
+				timeout = 10 * time.Second // to be waited for, and long enough for all that succeeds
 			}
 			s, err := postgres.Open(t.Context(), address, postgres.Options{Timeout: timeout})
 			if err != nil {
@@ -208,9 +209,11 @@ func TestLost(t *testing.T) {
 			case err != nil && strings.Contains(err.Error(), pgserver.Password):
 				t.Errorf("the error tells the password: %v", err)
 			}
+			w.mu.Lock()
 			if w.cut != 0 {
 				t.Error("the wire was not cut")
 			}
+			w.mu.Unlock()
 			if tt.poisoned {
 				if _, again := log.Append(t.Context(), audit.Entry{Tenant: "acme", Kind: audit.Refusal}); !errors.Is(again, store.ErrPoisoned) {
 					t.Errorf("the next append says %v, want %q", again, store.ErrPoisoned)

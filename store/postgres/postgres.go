@@ -110,7 +110,7 @@ type database struct {
 }
 
 func (d database) dialect() sqlstore.Dialect {
-	return sqlstore.Dialect{Name: "postgres", Goose: dialectOfMigrations, LockHead: " FOR UPDATE", Fault: fault, Explain: d.explain,
+	return sqlstore.Dialect{Name: "postgres", Goose: dialectOfMigrations, LockHead: " FOR UPDATE", Arrays: true, Fault: fault, Explain: d.explain,
 		Snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}}
 }
 

@@ -97,10 +97,13 @@ func (d database) prepare(ctx context.Context) (version int64, err error) {
 		if err != nil || has == want {
 			return want, d.explain(err)
 		}
-		if err := d.migrate(ctx, db); err != nil {
+		done, err := d.migrate(ctx, db)
+		switch {
+		case err != nil:
 			return 0, d.explain(err)
-		}
-		if time.Since(began) > d.o.BusyTimeout {
+		case done:
+			continue // look says what it is now
+		case time.Since(began) > d.o.BusyTimeout:
 			return 0, fmt.Errorf("%w: its tables must be brought to this version, and another process has them open; stop that one first", store.ErrUnusable)
 		}
 		select {
@@ -124,19 +127,18 @@ func (d database) look(ctx context.Context, db *sql.DB) (has, want int64, err er
 }
 
 // migrate brings the tables to this version, unless somebody has them open.
-func (d database) migrate(ctx context.Context, db *sql.DB) error {
+func (d database) migrate(ctx context.Context, db *sql.DB) (done bool, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() {
 		// The lock is the connection's, so that goes, and not back to the pool.
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		_ = conn.Close()
 	}()
-	var alone bool
-	if err := conn.QueryRowContext(ctx, tryAlone, lockKey).Scan(&alone); err != nil || !alone {
-		return err
+	if err := conn.QueryRowContext(ctx, tryAlone, lockKey).Scan(&done); err != nil || !done {
+		return false, err
 	}
-	return sqlstore.Migrate(ctx, db, d.dialect())
+	return true, sqlstore.Migrate(ctx, db, d.dialect())
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
+	"strings"
 
 	"github.com/tracon-go/tracon/audit"
 )
@@ -14,7 +16,8 @@ import (
 // inside of it and forgotten with it: another process may write next.
 type end struct {
 	frontier audit.Frontier
-	last     audit.Hash // of the leaf that was added last
+	last     audit.Hash   // of the leaf that was added last
+	leaves   []audit.Leaf // to be kept before the commit, where there are arrays
 	tenants  map[string]*tenantEnd
 }
 
@@ -37,21 +40,30 @@ func (w *writer) tenant(ctx context.Context, name string, e *end) (*tenantEnd, e
 	t := &tenantEnd{}
 	var hash []byte
 	err := w.do[tenantHead].QueryRowContext(ctx, name).Scan(&t.Seq, &hash)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-	case err != nil:
+	if err == nil {
+		err = t.follow(name, hash)
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err
-	case len(hash) != len(t.Prev) || t.Seq == 0:
-		return nil, damaged("the end of the history of %q", name)
-	default:
-		t.Prev = audit.Hash(hash)
 	}
 	e.tenants[name] = t
 	return t, nil
 }
 
+// follow has t end with the leaf of that hash.
+func (t *tenantEnd) follow(name string, hash []byte) error {
+	if len(hash) != len(t.Prev) || t.Seq == 0 {
+		return damaged("the end of the history of %q", name)
+	}
+	t.Prev = audit.Hash(hash)
+	return nil
+}
+
 // seal makes the leaf of entry, keeps it, and moves e behind it.
 func (w *writer) seal(ctx context.Context, entry audit.Pending, e *end) error {
+	if strings.ContainsRune(entry.Tenant(), 0) { // not every engine can hold it, and one statement would stop all that wait
+		return refused{fmt.Errorf("%w: the tenant's name holds NUL", audit.ErrEntry)}
+	}
 	t, err := w.tenant(ctx, entry.Tenant(), e)
 	if err != nil {
 		return err
@@ -60,11 +72,12 @@ func (w *writer) seal(ctx context.Context, entry audit.Pending, e *end) error {
 	if err != nil {
 		return refused{err}
 	}
-	_, err = w.do[addLeaf].ExecContext(ctx, int64(leaf.Index), leaf.Tenant, int64(leaf.Seq), leaf.Hash[:], leaf.Bytes)
-	if err != nil && w.dialect.Fault(err) == Statement {
-		return damaged("entry %d does not fit behind the head of the log: %w", leaf.Index, err)
+	if w.arrays != nil {
+		e.leaves = append(e.leaves, leaf)
+	} else {
+		_, err = w.do[addLeaf].ExecContext(ctx, int64(leaf.Index), leaf.Tenant, int64(leaf.Seq), leaf.Hash[:], leaf.Bytes)
 	}
-	if err != nil {
+	if err := w.fits(leaf.Index, err); err != nil {
 		return err
 	}
 	e.frontier, e.last = leaf.Frontier, leaf.Hash
@@ -72,15 +85,22 @@ func (w *writer) seal(ctx context.Context, entry audit.Pending, e *end) error {
 	return nil
 }
 
+// fits tells of a leaf that does not fit behind the head of the log.
+func (w *writer) fits(index uint64, err error) error {
+	if err != nil && w.dialect.Fault(err) == Statement {
+		return damaged("entry %d does not fit behind the head of the log: %w", index, err)
+	}
+	return err
+}
+
 // setEnd keeps e: once for all changes of the transaction.
 func (w *writer) setEnd(ctx context.Context, e *end) error {
-	for name, t := range e.tenants {
-		if !t.moved {
-			continue
-		}
-		if _, err := w.do[setTenantHead].ExecContext(ctx, name, int64(t.Seq), t.Prev[:]); err != nil {
+	if w.arrays != nil {
+		if err := w.fits(e.leaves[0].Index, w.arrays.write(ctx, e.leaves, e.tenants)); err != nil {
 			return err
 		}
+	} else if err := w.setTenants(ctx, e.tenants); err != nil {
+		return err
 	}
 	edge := []byte{}
 	for _, h := range e.frontier.Edge() {
@@ -88,6 +108,18 @@ func (w *writer) setEnd(ctx context.Context, e *end) error {
 	}
 	_, err := w.do[setHead].ExecContext(ctx, int64(e.frontier.Size()), edge)
 	return err
+}
+
+func (w *writer) setTenants(ctx context.Context, tenants map[string]*tenantEnd) error {
+	for name, t := range tenants {
+		if !t.moved {
+			continue
+		}
+		if _, err := w.do[setTenantHead].ExecContext(ctx, name, int64(t.Seq), t.Prev[:]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func scanFrontier(row *sql.Row) (audit.Frontier, error) {

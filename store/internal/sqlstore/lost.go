@@ -44,7 +44,11 @@ func (w *writer) connect(ctx context.Context) (err error) {
 		w.conn = nil
 		return err
 	}
-	if w.do, err = prepare(ctx, w.conn, w.dialect, writing); err != nil {
+	w.do, err = prepare(ctx, w.conn, w.dialect, writing)
+	if err == nil && w.dialect.Arrays {
+		w.arrays, err = prepareArrays(ctx, w.conn)
+	}
+	if err != nil {
 		w.drop()
 	}
 	return err
@@ -53,7 +57,8 @@ func (w *writer) connect(ctx context.Context) (err error) {
 // drop gives the connection up, and with it a transaction that is under way.
 func (w *writer) drop() {
 	w.do.close()
-	w.do = prepared{}
+	w.arrays.close()
+	w.do, w.arrays = prepared{}, nil
 	if w.conn != nil {
 		_ = w.conn.Close()
 		w.conn = nil

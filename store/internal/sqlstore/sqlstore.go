@@ -21,11 +21,14 @@ import (
 )
 
 // A Dialect is in what one engine differs from another. Every field is required
-// but LockHead, Snapshot and Flaws.
+// but LockHead, Arrays, Snapshot and Flaws.
 type Dialect struct {
 	Name     string        // of the engine, and of its folder of migrations
 	Goose    goose.Dialect // of the migrations
 	LockHead string        // behind the reading of the log's head in a change: what locks it, where beginning does not
+
+	// Arrays says that a parameter can be an array, as of PostgreSQL.
+	Arrays bool
 
 	// Snapshot begins a transaction that reads and sees the rows as they were at its
 	// first read. Nil: any transaction does.

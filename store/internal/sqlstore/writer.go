@@ -128,6 +128,7 @@ type writer struct {
 	db      *sql.DB
 	conn    *sql.Conn // nil: there is none now
 	do      prepared
+	arrays  *arrays       // nil: the engine has none
 	timeout time.Duration // of a transaction; zero: none
 	sent    sent
 	fence   func(context.Context, *sql.Tx) error // nil: none
@@ -159,6 +160,11 @@ func (w *writer) transact(batch []*job, check func() error) (at stage, err error
 	e, err := w.end(ctx)
 	if err != nil {
 		return opening, err
+	}
+	if w.arrays != nil {
+		if err := w.arrays.read(ctx, batch, e); err != nil {
+			return opening, err
+		}
 	}
 	before := e.frontier.Size()
 	for _, j := range batch {
