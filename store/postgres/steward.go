@@ -69,10 +69,11 @@ type turn struct {
 	now     int64
 	renewed bool
 	again   bool    // every slot was lost, and the process takes part again
+	stale   bool    // there are rows of hosts whose lease has expired
+	free    bool    // a slot may be free, or a call waits that did not
 	answers []error // of the ops
-	waiting int     // places in the queue, of all hosts
 	limits  slot.Limits
-	mine    map[int64]bool // leases of this process that have a slot
+	mine    map[int64]bool // leases of this process that were given a slot
 	others  bool           // a call of another host was given one
 }
 
@@ -106,8 +107,12 @@ func (h *Host) serve(ctx context.Context, ops []*op) {
 		h.watch.Reset(time.Until(began.Add(h.patience())))
 	}
 	for i, o := range ops {
-		if o.what == enter && t.answers[i] == nil {
+		switch {
+		case t.answers[i] != nil:
+		case o.what == enter:
 			h.calls[o.lease.n] = o.lease
+		case o.what == wait:
+			o.lease.waits = true
 		}
 		o.done <- t.answers[i]
 	}
@@ -141,12 +146,17 @@ func (h *Host) turn(ctx context.Context, ops []*op) (*turn, error) {
 	return t, tx.Commit()
 }
 
-// live renews the lease where it is time. A process that lost its slots, by its own
+// live renews the lease where it is time, and reads what holds for this turn. A process that lost its slots, by its own
 // clock or the database's, gets none of them back.
 func (t *turn) live(ctx context.Context) error {
 	h := t.h
 	var fenced, expires int64
-	err := t.tx.QueryRowContext(ctx, `SELECT fenced, expires, `+now+` FROM host_instance WHERE n = $1`, h.n).Scan(&fenced, &expires, &t.now)
+	l := &t.limits
+	err := t.tx.QueryRowContext(ctx, `SELECT fenced, expires, `+now+`, s, st, q, qt,
+			EXISTS (SELECT 1 FROM slot_lease JOIN host_instance AS d ON d.n = instance WHERE d.fenced = 1 OR d.expires <= `+now+`)
+		FROM host_instance, (SELECT MIN(slots) AS s, MIN(slots_per_tenant) AS st, MIN(queue) AS q, MIN(queue_per_tenant) AS qt
+			FROM host_instance WHERE fenced = 0 AND (n = $1 OR expires > `+now+`)) AS least
+		WHERE n = $1`, h.n).Scan(&fenced, &expires, &t.now, &l.Slots, &l.SlotsPerTenant, &l.Queue, &l.QueuePerTenant, &t.stale)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && fenced != 0 {
 		return store.ErrFenced
 	}
@@ -182,9 +192,14 @@ func affected(r sql.Result, err error) (int64, error) {
 // sweep takes away the rows of hosts whose lease has expired, and those of this one
 // that no call has, where an answer of the database was lost.
 func (t *turn) sweep(ctx context.Context) error {
-	_, err := t.tx.ExecContext(ctx, `DELETE FROM slot_lease WHERE instance IN (SELECT n FROM host_instance WHERE fenced = 1 OR expires <= $1)`, t.now)
-	if err != nil || !t.h.unclean {
-		return err
+	if t.stale {
+		_, err := t.tx.ExecContext(ctx, `DELETE FROM slot_lease WHERE instance IN (SELECT n FROM host_instance WHERE fenced = 1 OR expires <= $1)`, t.now)
+		if err != nil {
+			return err
+		}
+	}
+	if !t.h.unclean {
+		return nil
 	}
 	known := []int64{}
 	t.h.mu.Lock()
@@ -192,19 +207,16 @@ func (t *turn) sweep(ctx context.Context) error {
 		known = append(known, n)
 	}
 	t.h.mu.Unlock()
-	_, err = t.tx.ExecContext(ctx, `DELETE FROM slot_lease WHERE instance = $1 AND NOT n = ANY ($2)`, t.h.n, known)
+	_, err := t.tx.ExecContext(ctx, `DELETE FROM slot_lease WHERE instance = $1 AND NOT n = ANY ($2)`, t.h.n, known)
 	return err
 }
 
 // all does what ops say, in their order.
 func (t *turn) all(ctx context.Context, ops []*op) error {
-	l := &t.limits
-	err := t.tx.QueryRowContext(ctx, `SELECT MIN(slots), MIN(slots_per_tenant), MIN(queue), MIN(queue_per_tenant) FROM host_instance
-		WHERE fenced = 0 AND expires > $1`, t.now).Scan(&l.Slots, &l.SlotsPerTenant, &l.Queue, &l.QueuePerTenant)
-	if err != nil {
-		return err
-	}
+	t.free = len(ops) == 0 || t.stale || t.again || t.h.unclean
 	for i, o := range ops {
+		var err error
+		t.free = t.free || o.what != enter
 		switch {
 		case o.what == remove:
 			_, err = t.tx.ExecContext(ctx, `DELETE FROM slot_lease WHERE n = $1 AND instance = $2`, o.lease.n, t.h.n)
@@ -219,7 +231,10 @@ func (t *turn) all(ctx context.Context, ops []*op) error {
 			return err
 		}
 	}
-	_, err = t.tx.ExecContext(ctx, `DELETE FROM slot_tenant AS s WHERE NOT EXISTS (SELECT 1 FROM slot_lease AS l WHERE l.tenant = s.tenant)`)
+	if !t.free {
+		return nil
+	}
+	_, err := t.tx.ExecContext(ctx, `DELETE FROM slot_tenant AS s WHERE NOT EXISTS (SELECT 1 FROM slot_lease AS l WHERE l.tenant = s.tenant)`)
 	return err
 }
 
@@ -244,33 +259,49 @@ func (t *turn) wait(ctx context.Context, l *lease) (answer, err error) {
 // give gives free slots away: to the waiting tenant that has the fewest, among those
 // to the one whose last is longest ago, and there to the call that came first.
 func (t *turn) give(ctx context.Context) error {
-	for {
+	for t.free {
 		var n, instance int64
-		err := t.tx.QueryRowContext(ctx, `UPDATE slot_lease SET turn = nextval('slot_turn') WHERE n = (
+		err := t.tx.QueryRowContext(ctx, `WITH given AS (UPDATE slot_lease SET turn = nextval('slot_turn') WHERE n = (
 				SELECT w.n FROM (SELECT tenant, MIN(n) AS n FROM slot_lease WHERE waits = 1 AND turn IS NULL GROUP BY tenant) AS w
 				LEFT JOIN (SELECT tenant, COUNT(*) AS used FROM slot_lease WHERE turn IS NOT NULL GROUP BY tenant) AS u ON u.tenant = w.tenant
 				LEFT JOIN slot_tenant AS s ON s.tenant = w.tenant
 				WHERE COALESCE(u.used, 0) < $2 AND (SELECT COUNT(*) FROM slot_lease WHERE turn IS NOT NULL) < $1
 				ORDER BY COALESCE(u.used, 0), COALESCE(s.turn, 0), w.n LIMIT 1)
-			RETURNING n, instance`, t.limits.Slots, t.limits.SlotsPerTenant).Scan(&n, &instance)
+			RETURNING n, instance, tenant, turn),
+			served AS (INSERT INTO slot_tenant (tenant, turn) SELECT tenant, turn FROM given
+				ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn)
+			SELECT n, instance FROM given`, t.limits.Slots, t.limits.SlotsPerTenant).Scan(&n, &instance)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		t.others = t.others || instance != t.h.n
-		_, err = t.tx.ExecContext(ctx, `INSERT INTO slot_tenant (tenant, turn) SELECT tenant, turn FROM slot_lease WHERE n = $1
-			ON CONFLICT (tenant) DO UPDATE SET turn = excluded.turn`, n)
-		if err != nil {
+		if instance == t.h.n {
+			t.mine[n] = true
+		} else {
+			t.others = true
+		}
+	}
+	return nil
+}
+
+// tell reads which calls of this process others gave a slot to, and wakes the hosts
+// whose calls were given one.
+func (t *turn) tell(ctx context.Context) error {
+	if t.h.Count().Waiting > 0 {
+		if err := t.read(ctx); err != nil {
 			return err
 		}
 	}
+	if !t.others {
+		return nil
+	}
+	_, err := t.tx.ExecContext(ctx, `SELECT pg_notify('tracon_slots_' || `+schema+`, '')`)
+	return err
 }
 
-// tell reads which calls of this process have a slot, and wakes the hosts whose calls
-// were given one.
-func (t *turn) tell(ctx context.Context) error {
+func (t *turn) read(ctx context.Context) error {
 	rows, err := t.tx.QueryContext(ctx, `SELECT n FROM slot_lease WHERE instance = $1 AND turn IS NOT NULL`, t.h.n)
 	if err != nil {
 		return err
@@ -283,11 +314,7 @@ func (t *turn) tell(ctx context.Context) error {
 		}
 		t.mine[n] = true
 	}
-	if err := rows.Err(); err != nil || !t.others {
-		return err
-	}
-	_, err = t.tx.ExecContext(ctx, `SELECT pg_notify('tracon_slots_' || `+schema+`, '')`)
-	return err
+	return rows.Err()
 }
 
 // busyNow is the answer where the queue is full.
