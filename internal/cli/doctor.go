@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +126,27 @@ func mark(ok bool, yes, no string) string {
 	return no
 }
 
+// anchors tells what besides the data folder would show a log that was rolled
+// back. That there is little is told, and is no fault by itself.
+func anchors(c *config.Config) finding {
+	var has, lacks []string
+	say := func(there bool, what, how string) {
+		if there {
+			has = append(has, what)
+		} else {
+			lacks = append(lacks, how)
+		}
+	}
+	say(c.State != "", "a mark in "+c.State, "`state`, a folder for the mark")
+	say(c.Checkpoints != "", "checkpoints in "+c.Checkpoints, "`checkpoints`, a folder on another disk")
+	say(len(c.Witnesses) > 0, fmt.Sprintf("%d witnesses, of which %d must sign", len(c.Witnesses), c.WitnessQuorum), "`witnesses`, which somebody else runs")
+	f := finding{What: "log's anchors", OK: true, Detail: cmp.Or(strings.Join(has, "; "), "none")}
+	if len(lacks) > 0 {
+		f.Remedy = "more can be had: " + strings.Join(lacks, "; ")
+	}
+	return f
+}
+
 func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
 	findings := []finding{{"data", true, h.Where, ""}}
 	if h.Config.File != "" {
@@ -136,6 +158,7 @@ func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
 	} else {
 		findings = append(findings, finding{"log", true, fmt.Sprintf("%d entries add up, %d are signed", v.Tree.Size, v.Signed), ""})
 	}
+	findings = append(findings, anchors(h.Config))
 	host, err := h.Hosts.Host(ctx)
 	if err != nil {
 		return nil, err
