@@ -9,12 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/conformance"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
 func (a *app) conformanceCmd() *cobra.Command {
-	return group("conformance", "See on this host whether the configured executor does what it says", a.hostileCmd())
+	return group("conformance", "See on this host whether the configured executor does what it says", a.executorCmd(), a.hostileCmd())
 }
 
 func (a *app) hostileCmd() *cobra.Command {
@@ -85,26 +87,104 @@ func (a *app) listCases() error {
 	return a.table(rows)
 }
 
-// hostile runs the cases and tells what came of them.
-func (a *app) hostile(ctx context.Context, h conformance.Hostile, controls bool) (err error) {
+// configured opens the executor that the configuration names, without a house.
+func (a *app) configured(ctx context.Context) (*config.Config, daemon.Local, executor.Posture, error) {
 	c, err := a.load()
 	if err != nil {
-		return err
+		return nil, nil, executor.Posture{}, err
 	}
-	open := func(name string) (daemon.Local, error) {
-		return daemon.OpenExecutor(c, name, a.logger())
-	}
-	e, err := open(c.Executor)
+	e, err := daemon.OpenExecutor(c, c.Executor, a.logger())
 	if err != nil {
-		return hint(err, "`tracon doctor` says what is missing on this host")
+		return nil, nil, executor.Posture{}, hint(err, "`tracon doctor` says what is missing on this host")
+	}
+	p, err := e.Posture(ctx)
+	if err != nil {
+		return nil, nil, executor.Posture{}, errors.Join(err, e.Close())
+	}
+	return c, e, p, nil
+}
+
+func (a *app) executorCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "executor",
+		Example: `  tracon conformance executor
+  tracon conformance executor --json`,
+		Short: "See whether the configured executor keeps the rules of every executor",
+		Long: `Runs the suite for executors (executor/executortest) against the one that the
+configuration names, in sh, Python and Node as far as they are there: arguments,
+input, output, files, endings, timeouts, cancellation, many runs at once. It needs
+no root, no grant and no data folder, and writes no log. Scripts that take memory,
+processes and output without end are left out.
+
+It exits with 0 when all rules hold, and 3 when one does not.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			c, e, posture, err := a.configured(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, e.Close()) }()
+			p := a.progress("rules")
+			var n uint64
+			checks, err := conformance.Executor(cmd.Context(), e, posture, func(conformance.Check) { n++; p.show(n) })
+			p.done()
+			if err != nil {
+				return err
+			}
+			return a.checked(c.Executor, string(posture.Tier), checks)
+		},
+	}
+}
+
+// checked prints the checks, and returns the exit code that they have.
+func (a *app) checked(name, tier string, checks []conformance.Check) error {
+	rows, failed := [][]string{{"script", "rule", ""}}, 0
+	for _, c := range checks {
+		if !c.OK {
+			failed++
+		}
+		rows = append(rows, []string{c.Language, c.Rule, mark(c.OK, "held", "BROKEN")})
+	}
+	var exit error
+	if failed > 0 {
+		exit = &exitWith{exitFindings, nil}
+	}
+	if a.json {
+		return errors.Join(a.printJSON(struct {
+			OK       bool                `json:"ok"`
+			Executor string              `json:"executor"`
+			Tier     string              `json:"tier"`
+			Checks   []conformance.Check `json:"checks"`
+		}{exit == nil, name, tier, checks}), exit)
+	}
+	err := a.styled(rows, true, func(row, column int) style {
+		switch {
+		case column < 2:
+			return plain
+		case rows[row][2] == "held":
+			return green
+		}
+		return red
+	})
+	fmt.Fprintf(a.out, "\n%s, tier %s: %d held, %d BROKEN\n", name, tier, len(checks)-failed, failed)
+	for _, c := range checks {
+		for _, f := range c.Faults {
+			fmt.Fprintf(a.out, "%s: %s\n", strings.TrimSpace(c.Language+" "+c.Rule), harmless(f, true))
+		}
+	}
+	return errors.Join(err, exit)
+}
+
+// hostile runs the cases and tells what came of them.
+func (a *app) hostile(ctx context.Context, h conformance.Hostile, controls bool) (err error) {
+	c, e, posture, err := a.configured(ctx)
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	h.Executor = e
-	if h.Posture, err = e.Posture(ctx); err != nil {
-		return err
-	}
+	h.Executor, h.Posture = e, posture
 	if controls {
-		p, err := open(daemon.Process)
+		p, err := daemon.OpenExecutor(c, daemon.Process, a.logger())
 		if err != nil {
 			return err
 		}

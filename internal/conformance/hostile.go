@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tracon-go/tracon/executor"
@@ -73,13 +72,13 @@ func (h Hostile) Run(ctx context.Context) ([]Result, error) {
 	}
 	var results []Result
 	var rows []hostile.Row
-	top := &tester{ctx: ctx, over: func(_ string, faults []string) {
+	top := newTester(ctx, func(_, faults []string, _ bool) {
 		r := result(rows[len(rows)-1], faults)
 		results = append(results, r)
 		if h.Over != nil {
 			h.Over(r)
 		}
-	}}
+	})
 	setup := hostile.Setup{
 		New:          func(executortest.T) executor.Executor { return h.Executor },
 		Interpreters: interpreters, Lacks: hostile.Lacking(h.Posture), Only: only, Races: 2 * time.Second,
@@ -88,14 +87,11 @@ func (h Hostile) Run(ctx context.Context) ([]Result, error) {
 	if h.Control != nil {
 		setup.Control = h.control
 	}
-	faults := top.do(func(t *tester) { hostile.RunHarmless(t, setup) })
-	switch {
-	case ctx.Err() != nil:
-		return results, context.Cause(ctx)
-	case len(faults) > 0:
-		return results, errors.New(strings.Join(faults, "; "))
+	err = top.do(func(t *tester) { hostile.RunHarmless(t, setup) })
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
-	return results, nil
+	return results, err
 }
 
 // control is the executor without the wall, for those walls that it has not.
@@ -149,7 +145,7 @@ func result(r hostile.Row, faults []string) Result {
 	return Result{r.ID, r.Language, r.Title, string(r.Wall), r.Must, r.Class, outcome, r.Attempts, string(r.Control), r.Through, faults}
 }
 
-// find returns the interpreters of the extensions.
+// find returns the interpreters of all the extensions.
 func find(ctx context.Context, extensions ...string) (map[string]gate.Interpreter, error) {
 	found := map[string]gate.Interpreter{}
 	for _, ext := range extensions {

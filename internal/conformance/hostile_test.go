@@ -5,6 +5,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,15 +143,15 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
-// A case that fails ends there; what it asked for is called, and its faults are
-// those of whoever ran it.
+// A case that fails ends there, what it asked for is called, and whoever ran it
+// knows.
 func TestTester(t *testing.T) {
 	var over []string
-	top := &tester{ctx: t.Context(), over: func(name string, faults []string) {
-		over = append(over, name+": "+strings.Join(faults, "; "))
-	}}
+	top := newTester(t.Context(), func(names, faults []string, group bool) {
+		over = append(over, fmt.Sprint(strings.Join(names, "/"), ": ", strings.Join(faults, "; "), " ", group))
+	})
 	cleaned := 0
-	faults := top.do(func(t *tester) {
+	err := top.do(func(t *tester) {
 		ok := t.Run("outer", func(t *tester) {
 			t.Cleanup(func() { cleaned++ })
 			t.Run("inner", func(t *tester) {
@@ -164,7 +165,7 @@ func TestTester(t *testing.T) {
 			t.Errorf("Run says the opposite")
 		}
 	})
-	if want := []string{"outer: inner: bad 1; worse", "fine: "}; !slices.Equal(over, want) || cleaned != 2 || len(faults) > 0 {
-		t.Errorf("got %q, %d cleaned, faults %q", over, cleaned, faults)
+	if want := []string{"outer/inner: bad 1 false", "outer: worse true", "fine:  false"}; !slices.Equal(over, want) || cleaned != 2 || err != nil {
+		t.Errorf("got %q, %d cleaned, error %v", over, cleaned, err)
 	}
 }

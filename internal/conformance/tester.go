@@ -11,14 +11,23 @@ import (
 
 // A tester is what the suites need of a test. What fails is kept, not printed.
 type tester struct {
-	ctx  context.Context
-	over func(name string, faults []string) // a case of the top is over
+	ctx context.Context
+	all *sync.Mutex // what over does, it does alone
+
+	// Over is called when a case is over, with the names of those around it and what
+	// went wrong in it alone; group says that there were cases below it.
+	over func(names, faults []string, group bool)
 
 	mu       sync.Mutex
-	name     string
-	depth    int
+	names    []string
+	group    bool
+	failed   bool // or one below it
 	faults   []string
 	cleanups []func()
+}
+
+func newTester(ctx context.Context, over func(names, faults []string, group bool)) *tester {
+	return &tester{ctx: ctx, all: &sync.Mutex{}, over: over}
 }
 
 // Helper does nothing: nobody asks for lines of source.
@@ -41,6 +50,7 @@ func (t *tester) Cleanup(f func()) {
 func (t *tester) Errorf(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.failed = true
 	t.faults = append(t.faults, fmt.Sprintf(format, args...))
 }
 
@@ -50,26 +60,24 @@ func (t *tester) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Run runs a case. Its faults are those of the cases below it too.
+// Run runs a case, and says whether nothing failed in it and below.
 func (t *tester) Run(name string, f func(*tester)) bool {
-	sub := &tester{ctx: t.ctx, over: t.over, name: strings.TrimPrefix(t.name+"/"+name, "/"), depth: t.depth + 1}
-	faults := sub.do(f)
-	if len(faults) > 0 && t.depth > 0 {
-		t.mu.Lock()
-		for _, fault := range faults {
-			t.faults = append(t.faults, name+": "+fault)
-		}
-		t.mu.Unlock()
-	}
-	if t.depth == 0 {
-		t.over(name, faults)
-	}
-	return len(faults) == 0
+	sub := newTester(t.ctx, t.over)
+	sub.all, sub.names = t.all, append(slices.Clip(t.names), name)
+	sub.do(f)
+	t.mu.Lock()
+	t.group = true
+	t.failed = t.failed || sub.failed
+	t.mu.Unlock()
+	t.all.Lock()
+	defer t.all.Unlock()
+	t.over(sub.names, sub.faults, sub.group)
+	return !sub.failed
 }
 
 // do runs f in a goroutine of its own, which Fatalf may end, and what it asked to
-// have called at its end.
-func (t *tester) do(f func(*tester)) []string {
+// have called at its end. It returns what went wrong outside of cases.
+func (t *tester) do(f func(*tester)) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -81,5 +89,8 @@ func (t *tester) do(f func(*tester)) []string {
 		f(t)
 	}()
 	<-done
-	return t.faults
+	if len(t.faults) > 0 {
+		return fmt.Errorf("conformance: %s", strings.Join(t.faults, "; "))
+	}
+	return nil
 }

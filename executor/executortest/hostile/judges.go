@@ -148,7 +148,7 @@ func overdue(k *trial, ex executor.Executor) *findings {
 			case f := <-ended:
 				return f
 			case <-laid:
-				if k.mustWin {
+				if k.mustWin && k.attempts("late") {
 					late.Reset(k.timeout + soon)
 				}
 			case <-late.C:

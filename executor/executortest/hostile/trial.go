@@ -173,6 +173,11 @@ func (k *trial) tries() []attempt {
 	})
 }
 
+// attempts reports whether an attempt of that name is among the case's.
+func (k *trial) attempts(name string) bool {
+	return slices.ContainsFunc(k.tries(), func(a attempt) bool { return a.name == name })
+}
+
 // findings are what came of a case on an executor.
 type findings struct {
 	result  executor.Result
@@ -222,7 +227,7 @@ func (k *trial) judged(run func(token string) *findings) *findings {
 	f := run(token)
 	defer delete(k.host.secrets, inToken)
 	left := survivors(token)
-	if k.mustWin && slices.ContainsFunc(k.tries(), func(a attempt) bool { return a.name == "survivors" }) {
+	if k.mustWin && k.attempts("survivors") {
 		// One that is about to become another program has no command line.
 		for begin := time.Now(); len(left) == 0 && time.Since(begin) < patience; left = survivors(token) {
 			time.Sleep(10 * time.Millisecond)
