@@ -98,7 +98,7 @@ func marked() []string {
 // theirs by itself, and the next start leaves no folder and no cgroup.
 func TestKilledHost(t *testing.T) {
 	runtime := filepath.Join(t.TempDir(), "run")
-	before := marked()
+	before, mounted := marked(), mounts(t)
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), hostEnv+"="+runtime)
 	out, err := cmd.StdoutPipe()
@@ -129,6 +129,9 @@ func TestKilledHost(t *testing.T) {
 	}
 	if len(left) > 0 {
 		t.Errorf("a minute after the host was killed, there still are %q", left)
+	}
+	if got := mounts(t); got != mounted {
+		t.Errorf("%d mounts before and %d after", mounted, got)
 	}
 	open(t, sandbox.Config{Runtime: runtime})
 	for _, path := range dead {
