@@ -19,15 +19,16 @@ const frontDoor = "."
 // tracon → serve → internal/daemon → internal/cli → cmd.
 var rooms = map[string]rule{
 	// The spine. An embedder gets it without any library.
-	"bundle":   {"", "golang.org/x/text", true, "bytes and their digest stand below everything"},
-	"audit":    {"internal/id", "golang.org/x/mod", true, "the log knows nothing of scripts"},
-	"grant":    {"audit bundle", "", true, "who may run which content; its changes are audited"},
-	"gate":     {"audit bundle grant internal/id", "", true, "the core decides by values alone: no executor, no concrete store"},
-	"executor": {"bundle gate grant", "", true, "the seam sees what was admitted; with no log it can write none (R18)"},
-	"slot":     {"", "", true, "what bounds the runs: the runner's own, or that of a store of several hosts"},
-	"toolcall": {"audit bundle", "", true, "a record is made by the runner, not by the gates"},
-	"":         {"audit bundle executor executor/process executor/sandbox gate grant slot toolcall", "", true, "the front door may name the platform's default executor"},
-	"admin":    {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
+	"bundle":       {"", "golang.org/x/text", true, "bytes and their digest stand below everything"},
+	"audit":        {"internal/id", "golang.org/x/mod", true, "the log knows nothing of scripts"},
+	"audit/notary": {"audit internal/id internal/ownfile", "", true, "what proves the log from outside of it; an embedder has it too"},
+	"grant":        {"audit bundle", "", true, "who may run which content; its changes are audited"},
+	"gate":         {"audit bundle grant internal/id", "", true, "the core decides by values alone: no executor, no concrete store"},
+	"executor":     {"bundle gate grant", "", true, "the seam sees what was admitted; with no log it can write none (R18)"},
+	"slot":         {"", "", true, "what bounds the runs: the runner's own, or that of a store of several hosts"},
+	"toolcall":     {"audit bundle", "", true, "a record is made by the runner, not by the gates"},
+	"":             {"audit bundle executor executor/process executor/sandbox gate grant slot toolcall", "", true, "the front door may name the platform's default executor"},
+	"admin":        {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
 
 	// How scripts run.
 	"image":                         {"bundle", "golang.org/x/sys", true, "runtimes by digest, shared by the executors: it knows of no executor"},
@@ -57,16 +58,15 @@ var rooms = map[string]rule{
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
-	"internal/cli":         {". admin audit bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/notary internal/textdiff internal/witness skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
+	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/textdiff internal/witness skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
-	"internal/daemon":      {". admin audit bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/notary internal/spool internal/witness schema skill slot store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/spool internal/witness schema skill slot store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/id":          {"", "", true, "ids are made in one place"},
 	"internal/instance":    {"audit internal/id internal/ownfile", "", true, "how a host process tells the next one that it died"},
-	"internal/notary":      {"audit internal/id internal/ownfile", "", true, "what proves the log from outside of it"},
 	"internal/ownfile":     {"", "golang.org/x/sys", true, "small files of the program's own, durable"},
 	"internal/pgserver":    {"", "", true, "a suite: a PostgreSQL of a package's own for its tests"},
 	"internal/rootfs":      {"", "", true, "root file systems of this machine's programs, for tests"},

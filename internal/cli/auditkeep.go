@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/internal/daemon"
-	"github.com/tracon-go/tracon/internal/notary"
 )
 
 // lost adds to the error of a log that was lost what to do about it.

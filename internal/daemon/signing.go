@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/gate"
-	"github.com/tracon-go/tracon/internal/notary"
 	"github.com/tracon-go/tracon/internal/witness"
 )
 

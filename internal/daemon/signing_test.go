@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/daemon"
-	"github.com/tracon-go/tracon/internal/notary"
 )
 
 // B7: what is written while a process goes on is signed by the clock, and what it

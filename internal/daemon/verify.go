@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tracon-go/tracon/audit"
-	"github.com/tracon-go/tracon/internal/notary"
+	"github.com/tracon-go/tracon/audit/notary"
 )
 
 // Against says what a log is compared with, besides itself.
@@ -37,7 +37,7 @@ func (h *House) VerifyLog(ctx context.Context, a Against, progress func(uint64))
 		}
 		return audit.Verified{Tree: tree}, err
 	}
-	keepers := []audit.Claims{notary.Claims("the data folder", notary.Here(h.Config.Data))}
+	keepers := []audit.Claims{notary.Claims("the data folder", notary.File(h.Config.Data))}
 	if !a.Alone {
 		all, err := h.Notary.Claims()
 		if err != nil {

@@ -2,6 +2,10 @@
 // its checkpoints, the checkpoints, in the data folder and in a second one, and
 // the high-water mark in a third. Each is an anchor: a log that does not begin with
 // what one of them tells of was cut, rolled back or changed.
+//
+// Make one with [New]. Call [Notary.Check] before anything runs, and
+// [Notary.Checkpoint] now and then and at the end. A Notary is a tracon.Receipts:
+// it makes the receipt of each run.
 package notary
 
 import (
@@ -23,17 +27,17 @@ import (
 // Config says what a [Notary] works on.
 type Config struct {
 	Log    *audit.Log // required
-	Data   string     // folder of the key and the checkpoints; required
-	Second string     // another folder for the checkpoints, best on another disk; empty: none
-	State  string     // folder of the high-water mark; empty: Data, where who can roll back one can roll back both
-	Tenant string     // whose history the entries of the log's own administration belong to; required
+	Data   string     // folder of the key and the checkpoints; required; must be there
+	Second string     // another folder for the checkpoints, best on another disk; must be there; empty: none
+	State  string     // folder of the high-water mark, made where it is not there; empty: Data, where who can roll back one can roll back both
+	Tenant string     // whose history the entries of the log's own administration belong to, such as gate.HostTenant; required
 
 	// Witnesses cosign each checkpoint. At least Quorum of them must, or the
 	// checkpoint is an error; zero means that none has to.
 	Witnesses []Witness
 	Quorum    int
 
-	Logger *slog.Logger // required
+	Logger *slog.Logger // for what only the operator may see; nil: slog.Default()
 }
 
 // A Witness cosigns checkpoints that go on from the last one that it saw.
@@ -76,6 +80,15 @@ type Notary struct {
 
 // New returns a notary. It touches no file.
 func New(c Config) (*Notary, error) {
+	if c.Log == nil || c.Data == "" || c.Tenant == "" {
+		return nil, errors.New("notary: Config needs a Log, a Data and a Tenant")
+	}
+	if c.Quorum < 0 || c.Quorum > len(c.Witnesses) {
+		return nil, fmt.Errorf("notary: a quorum of %d, and %d witnesses", c.Quorum, len(c.Witnesses))
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
 	data, err := filepath.Abs(c.Data)
 	if err != nil {
 		return nil, err
@@ -96,8 +109,8 @@ func (n *Notary) keyPath() string  { return filepath.Join(n.c.Data, "keys", "log
 func (n *Notary) nextPath() string { return n.keyPath() + ".next" }
 func (n *Notary) pubPath() string  { return filepath.Join(n.c.Data, "keys", "log.pub") }
 
-// Here returns the file of the checkpoints in a data folder.
-func Here(data string) string { return filepath.Join(data, "checkpoints") }
+// File returns the file of the checkpoints in a data folder.
+func File(data string) string { return filepath.Join(data, "checkpoints") }
 
 // there returns the file of the checkpoints in the second folder, "" for none.
 func (n *Notary) there(origin string) string {
@@ -174,7 +187,7 @@ func (n *Notary) newestSigned() (audit.Checkpoint, error) {
 	if err != nil {
 		return audit.Checkpoint{}, err
 	}
-	last, err := newest(Here(n.c.Data))
+	last, err := newest(File(n.c.Data))
 	if err != nil || last.IsZero() {
 		return audit.Checkpoint{}, err
 	}
@@ -245,7 +258,7 @@ func (n *Notary) Claims() ([]audit.Claims, error) {
 	if err != nil || len(public) == 0 {
 		return nil, err
 	}
-	all := []audit.Claims{Claims("the data folder", Here(n.c.Data))}
+	all := []audit.Claims{Claims("the data folder", File(n.c.Data))}
 	if path := n.there(public[0].Origin()); path != "" {
 		all = append(all, Claims("the second folder", path))
 	}
@@ -281,7 +294,7 @@ func (n *Notary) keep(k keys, anchors []anchor, c audit.Checkpoint, f audit.Fron
 	var errs []error
 	has := func(place int) bool { return string(anchors[place].Checkpoint.Note) == string(c.Note) }
 	if !has(atHere) {
-		if err := add(Here(n.c.Data), c); err != nil {
+		if err := add(File(n.c.Data), c); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func (n *Notary) firstKey(ctx context.Context) (keys, error) {
 	if err != nil {
 		return keys{}, err
 	}
-	if m.Note != "" || exists(Here(n.c.Data)) {
+	if m.Note != "" || exists(File(n.c.Data)) {
 		return keys{}, fmt.Errorf("%w: %s is gone, and the log was signed before; restore the folder %s from a backup, or begin anew with `tracon audit accept-loss`",
 			ErrKey, n.keyPath(), filepath.Dir(n.keyPath()))
 	}
@@ -111,11 +111,6 @@ func readPublic(path string) ([]audit.PublicKey, error) {
 		list = append(list, k)
 	}
 	return list, nil
-}
-
-// ReadKeys returns the public keys in a data folder, the first one first.
-func ReadKeys(data string) ([]audit.PublicKey, error) {
-	return readPublic(filepath.Join(data, "keys", "log.pub"))
 }
 
 func writePublic(path string, list []audit.PublicKey) error {
@@ -202,7 +197,7 @@ func (n *Notary) finishRotation(ctx context.Context) error {
 // signed all that stood before, so it is among what came since.
 func (n *Notary) saysRotation(ctx context.Context, key audit.PublicKey) (bool, error) {
 	from := uint64(0)
-	if c, err := newest(Here(n.c.Data)); err == nil {
+	if c, err := newest(File(n.c.Data)); err == nil {
 		from = c.Tree.Size
 	}
 	for leaf, err := range n.c.Log.Entries(ctx, n.c.Tenant, from) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/tracon-go/tracon/audit"
-	"github.com/tracon-go/tracon/internal/notary"
+	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/internal/ownfile"
 	"github.com/tracon-go/tracon/store/memstore"
 )
@@ -178,11 +178,11 @@ func TestLoss(t *testing.T) {
 		{"an old backup of the log", func(t *testing.T, h *house) { h.replace(t, h.entries(t)[:5]) }, audit.ErrRolledBack, false},
 		{"an old backup of the data folder", func(t *testing.T, h *house) {
 			h.replace(t, h.entries(t)[:5])
-			cutCheckpoints(t, notary.Here(h.data()), 1)
+			cutCheckpoints(t, notary.File(h.data()), 1)
 		}, audit.ErrRolledBack, false},
 		{"and of the mark", func(t *testing.T, h *house) {
 			h.replace(t, h.entries(t)[:5])
-			cutCheckpoints(t, notary.Here(h.data()), 1)
+			cutCheckpoints(t, notary.File(h.data()), 1)
 			remove(t, h.state())
 		}, audit.ErrRolledBack, false},
 		{"an entry edited, all behind it computed anew", func(t *testing.T, h *house) {
@@ -203,9 +203,9 @@ func TestLoss(t *testing.T) {
 			remove(t, h.state())
 		}, audit.ErrAltered, false},
 		{"everything gone but the keys", func(t *testing.T, h *house) { h.replace(t, nil) }, audit.ErrRolledBack, false},
-		{"the newest checkpoint deleted", func(t *testing.T, h *house) { cutCheckpoints(t, notary.Here(h.data()), 1) }, audit.ErrMissing, true},
-		{"all checkpoints deleted", func(t *testing.T, h *house) { remove(t, notary.Here(h.data())) }, audit.ErrMissing, true},
-		{"a bent checkpoint", func(t *testing.T, h *house) { bend(t, notary.Here(h.data())) }, audit.ErrUnsigned, false},
+		{"the newest checkpoint deleted", func(t *testing.T, h *house) { cutCheckpoints(t, notary.File(h.data()), 1) }, audit.ErrMissing, true},
+		{"all checkpoints deleted", func(t *testing.T, h *house) { remove(t, notary.File(h.data())) }, audit.ErrMissing, true},
+		{"a bent checkpoint", func(t *testing.T, h *house) { bend(t, notary.File(h.data())) }, audit.ErrUnsigned, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -412,7 +412,7 @@ func TestRotate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkpoints, err := os.ReadFile(notary.Here(h.data()))
+	checkpoints, err := os.ReadFile(notary.File(h.data()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +424,7 @@ func TestRotate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string][]byte{path + ".next": secret, path: old, filepath.Join(h.data(), "keys", "log.pub"): public, notary.Here(h.data()): checkpoints} {
+	for name, text := range map[string][]byte{path + ".next": secret, path: old, filepath.Join(h.data(), "keys", "log.pub"): public, notary.File(h.data()): checkpoints} {
 		if err := ownfile.Write(name, text); err != nil {
 			t.Fatal(err)
 		}
@@ -447,7 +447,7 @@ func TestTornCheckpoint(t *testing.T) {
 	h := newHouse(t)
 	h.write(t, 3)
 	h.sign(t)
-	path := notary.Here(h.data())
+	path := notary.File(h.data())
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -645,7 +645,7 @@ func TestForgedCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(notary.Here(h.data()), append(forged.Note, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(notary.File(h.data()), append(forged.Note, '\n'), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := h.Prove(t.Context(), 2); !errors.Is(err, notary.ErrLoss) || !errors.Is(err, audit.ErrUnsigned) {

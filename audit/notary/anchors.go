@@ -41,7 +41,7 @@ func (n *Notary) anchors(public []audit.PublicKey) ([]anchor, error) {
 		list[at] = anchor{Checkpoint: c, from: from}
 		return nil
 	}
-	for at, path := range []string{atHere: Here(n.c.Data), atSecond: n.there(public[0].Origin())} {
+	for at, path := range []string{atHere: File(n.c.Data), atSecond: n.there(public[0].Origin())} {
 		if path == "" {
 			continue
 		}
@@ -210,7 +210,7 @@ func (n *Notary) AcceptLoss(ctx context.Context, actor, reason string) (c audit.
 // putAside renames what does not fit: it is evidence. The mark goes last, so that
 // what is broken off half-way is a loss still.
 func (n *Notary) putAside(k keys) error {
-	paths := []string{Here(n.c.Data), n.markPath()}
+	paths := []string{File(n.c.Data), n.markPath()}
 	if k.private.IsZero() {
 		paths = append([]string{n.keyPath(), n.pubPath()}, paths...)
 	} else if there := n.there(k.private.Origin()); there != "" {
