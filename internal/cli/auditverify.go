@@ -85,7 +85,7 @@ Exit codes:
   7  unsigned: a signature is missing, or does not hold`,
 		Example: `  tracon audit verify
   tracon audit verify --json
-  tracon audit verify --data /mnt/copy/tracon --alone --key "$(cat tracon.pub)"
+  tracon audit verify --data /mnt/copy/tracon --alone --key "$(head -n 1 tracon.pub)"
   tracon audit verify --checkpoints /mnt/other/01a2….checkpoints`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
