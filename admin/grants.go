@@ -127,7 +127,7 @@ type Review struct {
 	Ref     grant.Ref
 	Content bundle.Bundle // as it is now; its digest is what a grant of it names
 	Granted grant.Grant   // the newest grant that decides for Ref; zero for none
-	Old     bundle.Bundle // what Granted pins; zero for none
+	Old     bundle.Bundle // what Granted pins; zero for none, and where Granted is no longer in force and its content was erased
 	Changes []bundle.Change
 }
 
@@ -153,7 +153,11 @@ func (a *Admin) Review(ctx context.Context, ref grant.Ref) (Review, error) {
 	case err != nil:
 		return Review{}, err
 	}
-	if r.Old, err = a.c.Store.Content(ctx, ref.Tenant, r.Granted.Pin); err != nil {
+	r.Old, err = a.c.Store.Content(ctx, ref.Tenant, r.Granted.Pin)
+	if errors.Is(err, grant.ErrNotFound) && !r.Granted.InForce(time.Now()) { // its time was over
+		return r, nil
+	}
+	if err != nil {
 		return Review{}, fmt.Errorf("the granted content: %w", err)
 	}
 	r.Changes = bundle.Diff(r.Old, content)

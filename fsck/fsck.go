@@ -15,7 +15,8 @@
 //     came later stands later. Each record of a call belongs to an admission.
 //   - I7: what was revoked is revoked, and the newest policy is the one that holds.
 //   - I8: no folder of a dead host is left.
-//   - content: every content has the digest under which it is kept.
+//   - content: every content has the digest under which it is kept, and each that a
+//     grant or a version names is there, or was erased by an entry.
 //   - engine: the database finds nothing amiss in itself.
 //
 // That what was acknowledged is there (I1), that nothing ran without an admission
@@ -30,6 +31,7 @@ import (
 	"slices"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/store"
 )
@@ -89,8 +91,8 @@ const (
 )
 
 // Check reads everything once and calls tell with each finding, as it comes. Its
-// memory follows the largest content, the number of tenants, and the calls under
-// way; and the grants that were revoked, at some 100 bytes each.
+// memory follows the largest content, the number of tenants and of contents, and
+// the calls under way; and the grants that were revoked, at some 100 bytes each.
 //
 // # Errors
 //
@@ -100,7 +102,7 @@ func Check(ctx context.Context, c Config, tell func(Finding)) (Report, error) {
 	if c.Store == nil || c.Log == nil {
 		return Report{}, errors.New("fsck: Config without a Store or a Log")
 	}
-	k := &checker{Config: c, tell: tell}
+	k := &checker{Config: c, tell: tell, named: map[bundle.Digest]string{}, erased: map[bundle.Digest]bool{}}
 	err := k.check(ctx)
 	if err != nil {
 		err = fmt.Errorf("fsck: %w", err)
@@ -113,6 +115,8 @@ type checker struct {
 	survey store.Survey
 	report Report
 	tell   func(Finding)
+	named  map[bundle.Digest]string // contents that a grant or a version names: which
+	erased map[bundle.Digest]bool   // those that the log tells were erased
 }
 
 func (k *checker) found(f Finding) {
@@ -188,8 +192,14 @@ func (k *checker) check(ctx context.Context) (err error) {
 		if err := k.damage("content", "", err); err != nil {
 			return fmt.Errorf("the content %s: %w", d, err)
 		}
+		delete(k.named, d)
 		k.report.Contents++
 		k.progress("contents", k.report.Contents)
+	}
+	for d, by := range k.named {
+		if !k.erased[d] {
+			k.found(Finding{Invariant: "content", Remedy: restore, What: fmt.Sprintf("the content %s is not there, %s names it, and no entry tells that it was erased", d, by)})
+		}
 	}
 	return k.leftovers(ctx)
 }

@@ -7,8 +7,10 @@ import (
 
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/retention"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -95,6 +97,7 @@ func (h *history) entry(ctx context.Context, leaf audit.Leaf) error {
 			h.amiss("I6", leaf, "the log tells of grant %s, which is not kept, or stands before its place", e.Fact("grant"))
 			return h.grants.err
 		}
+		h.named[g.Pin] = "grant " + g.ID
 		if why := admin.IsGrant(e, g); why != "" {
 			h.amiss("I6", leaf, "grant %s is not the one that was granted: %s", g.ID, why)
 		}
@@ -119,6 +122,9 @@ func (h *history) entry(ctx context.Context, leaf audit.Leaf) error {
 			h.amiss("I6", leaf, "the log tells of version %s of skill %q, which is not kept, or stands before its place", e.Fact("version"), e.Subject)
 			return h.versions.err
 		}
+		if !v.Deleted {
+			h.named[v.Digest] = "version " + v.ID
+		}
 		if why := admin.IsVersion(e, v); why != "" {
 			h.amiss("I6", leaf, "version %s is not the one that was imported: %s", v.ID, why)
 		}
@@ -126,6 +132,10 @@ func (h *history) entry(ctx context.Context, leaf audit.Leaf) error {
 		h.policy.change(leaf)
 	case audit.Host:
 		h.host.change(leaf)
+	case audit.Keeping:
+		if d, err := bundle.ParseDigest(e.Fact("digest")); err == nil && h.name == gate.HostTenant && e.Subject == retention.Subject {
+			h.erased[d] = true
+		}
 	}
 	return nil
 }

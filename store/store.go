@@ -30,6 +30,7 @@ type Store interface {
 	gate.Hosts    // Host of HostAt
 	gate.Policies // Policy of PolicyAt
 	toolcall.Store
+	Eraser
 
 	// Survey returns everything that is kept, as it is now.
 	Survey(ctx context.Context) (Survey, error)

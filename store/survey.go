@@ -52,7 +52,10 @@ type Survey interface {
 	// Record returns the tenant's record id, or toolcall.ErrNotFound.
 	Record(ctx context.Context, tenant, id string) (toolcall.Record, error)
 
-	// Contents yields the digest of each content, and the error of reading it whole.
+	// Digests yields the digest of each content that is there, rising.
+	Digests(ctx context.Context) iter.Seq2[bundle.Digest, error]
+
+	// Contents is Digests, with the error of reading each content whole.
 	Contents(ctx context.Context) iter.Seq2[bundle.Digest, error]
 
 	// Flaws yields what the engine itself finds amiss in how the rows lie. It may

@@ -43,6 +43,18 @@ type Record struct {
 	AdmissionIndex  uint64        `json:"admissionIndex"` // of the admission in the log
 }
 
+// HasDetails reports whether r has what [Record.WithoutDetails] leaves out.
+func (r Record) HasDetails() bool {
+	return r.Arguments != "" || len(r.ArgumentsSalt) > 0 || len(r.Notes) > 0
+}
+
+// WithoutDetails returns r without the text of its arguments, the salt of the
+// log's commitments, without which they tell nothing, and its notes.
+func (r Record) WithoutDetails() Record {
+	r.Arguments, r.ArgumentsSalt, r.Notes = "", nil, nil
+	return r
+}
+
 type plainRecord Record
 
 // MarshalJSON writes r with its durations in seconds.

@@ -50,7 +50,8 @@ var rooms = map[string]rule{
 	"store/postgres":          {"slot store store/internal/sqlstore", "github.com/jackc/pgx/v5 github.com/pressly/goose/v3", false, "the only importer of the driver; it names its dialect to the migrations"},
 	"store/storetest":         {"admin audit bundle gate grant store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
 
-	"fsck": {"admin audit bundle gate grant store toolcall", "", true, "it compares what a store keeps with the log, and changes nothing"},
+	"retention": {"admin audit bundle gate grant store toolcall", "", true, "what is kept beside the log goes when its time is over, each with its entry"},
+	"fsck":      {"admin audit bundle gate grant retention store toolcall", "", true, "it compares what a store keeps with the log, and changes nothing"},
 
 	// Skills.
 	"skill":  {"bundle gate grant internal/strictyaml schema", "golang.org/x/sys", false, "a folder becomes a bundle and declarations"},
@@ -58,10 +59,10 @@ var rooms = map[string]rule{
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
-	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/textdiff internal/witness skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
+	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/textdiff internal/witness retention skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
-	"internal/daemon":      {". admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/spool internal/witness schema skill slot store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/spool internal/witness retention schema skill slot store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},

@@ -35,7 +35,8 @@ type Config struct {
 	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults
 	SlotWait, Grace, Lease                       time.Duration
 	CheckpointInterval                           time.Duration
-	Witnesses                                    []string // that cosign the log: address, blank, key
+	KeepContents, KeepCalls, KeepDetails         time.Duration // zero: for ever
+	Witnesses                                    []string      // that cosign the log: address, blank, key
 	WitnessQuorum                                int
 	DiskRate                                     int64 // bytes a second of a sandboxed run and a disk; zero: no limit
 	Content                                      bundle.Limits
@@ -127,6 +128,9 @@ var Settings = []Setting{
 		set:  func(c *Config, s string, f folder) error { c.Checkpoints = f.abs(s); return nil },
 		text: func(c *Config) string { return c.Checkpoints }},
 	duration("checkpoint_interval", "how often the log is signed while this program runs; 0s: 1m0s", func(c *Config) *time.Duration { return &c.CheckpointInterval }),
+	duration("keep_contents", "how long `tracon retention apply` leaves a content that no grant in force and no imported skill needs, 48h0m0s at least; 0s: for ever", func(c *Config) *time.Duration { return &c.KeepContents }),
+	duration("keep_calls", "how long it leaves the record of a call, since its ending; 0s: for ever", func(c *Config) *time.Duration { return &c.KeepCalls }),
+	duration("keep_details", "how long it leaves a record's arguments, salt and notes; 0s: as long as the record", func(c *Config) *time.Duration { return &c.KeepDetails }),
 	{Key: "witnesses", list: true, Doc: "witnesses that cosign the log, each as its address, a blank, and its key",
 		set: func(c *Config, s string, _ folder) error {
 			c.Witnesses = nil

@@ -144,6 +144,7 @@ func TestFsckFinds(t *testing.T) {
 		{"on the disk: a variable's value", `UPDATE policy SET setting = replace(setting, 'value', 'velue')`, "I6", "was changed where it is kept"},
 		{"on the disk: the size of an output", `UPDATE call_record SET rest = replace(rest, '"stdoutBytes":2', '"stdoutBytes":3')`, "I6", "was changed where it is kept"},
 		{"on the disk: the size of a file", `UPDATE content_file SET size = size + 1`, "content", "was changed where it is kept"},
+		{"a content is hidden", `UPDATE content SET erased = 1 WHERE digest = (SELECT digest FROM skill_version WHERE deleted = 0 LIMIT 1)`, "content", "no entry tells that it was erased"},
 		{"a file was changed", `UPDATE blob SET data = CAST(data || 'x' AS BLOB)`, "content", "was changed"},
 		{"a file is gone", `DELETE FROM content_file`, "content", "was changed"},
 		{"a content is gone", `DELETE FROM content WHERE digest = (SELECT pin FROM grants LIMIT 1)`, "engine", "names what is not in content"},

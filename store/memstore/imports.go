@@ -101,11 +101,14 @@ func (s *Store) Skills(ctx context.Context, name string) (found []admin.Version,
 func (s *Store) Imported(ctx context.Context, name, skill string) (v admin.Version, b bundle.Bundle, err error) {
 	err = s.read(ctx, name, func(t *tenant) (err error) {
 		if v, err = t.now(skill); err == nil {
-			b = s.contents[v.Digest]
+			b, err = s.content(v.Digest)
 		}
 		return err
 	})
-	return v, b, err
+	if err != nil {
+		return admin.Version{}, bundle.Bundle{}, err
+	}
+	return v, b, nil
 }
 
 // ImportedFile implements [admin.Imports].

@@ -112,10 +112,20 @@ func (s *Store) Content(ctx context.Context, name string, digest bundle.Digest) 
 		if !t.names(digest) {
 			return fmt.Errorf("%w: no grant and no version names %s", grant.ErrNotFound, digest)
 		}
-		b = s.contents[digest] // a Bundle never changes, so it can be shared
-		return nil
+		b, err = s.content(digest)
+		return err
 	})
 	return b, err
+}
+
+// content returns what is kept under digest. A Bundle never changes, so it can be
+// shared.
+func (s *Store) content(digest bundle.Digest) (bundle.Bundle, error) {
+	b, ok := s.contents[digest]
+	if !ok {
+		return b, fmt.Errorf("%w: the content %s was erased, because its time was over; import or grant it again", grant.ErrNotFound, digest)
+	}
+	return b, nil
 }
 
 // Files implements [grant.Book].

@@ -96,7 +96,10 @@ func (v survey) Record(ctx context.Context, name, id string) (toolcall.Record, e
 }
 
 // Contents implements [store.Survey]. Nobody changes what is in memory.
-func (v survey) Contents(ctx context.Context) iter.Seq2[bundle.Digest, error] {
+func (v survey) Contents(ctx context.Context) iter.Seq2[bundle.Digest, error] { return v.Digests(ctx) }
+
+// Digests implements [store.Survey].
+func (v survey) Digests(ctx context.Context) iter.Seq2[bundle.Digest, error] {
 	return each(ctx, v, "", func(*tenant) []bundle.Digest {
 		return slices.SortedFunc(maps.Keys(v.was.contents), func(a, b bundle.Digest) int { return bytes.Compare(a[:], b[:]) })
 	})

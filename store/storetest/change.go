@@ -190,7 +190,13 @@ func (k *kit) methods() map[string]func(context.Context) error {
 			}
 			return nil
 		},
-		"Tip":      func(ctx context.Context) error { _, err := k.store.Tip(ctx); return err },
+		"Tip": func(ctx context.Context) error { _, err := k.store.Tip(ctx); return err },
+		"EraseCalls": func(ctx context.Context) error {
+			return k.commitCtx(ctx, alpha, func(ctx context.Context, p audit.Pending) error { return k.store.EraseCalls(ctx, alpha, nil, nil, p) })
+		},
+		"EraseContents": func(ctx context.Context) error {
+			return k.commitCtx(ctx, hostTenant, func(ctx context.Context, p audit.Pending) error { return k.store.EraseContents(ctx, nil, p) })
+		},
 		"Survey":   func(ctx context.Context) error { _, err := k.store.Survey(ctx); return err },
 		"Ready":    func(ctx context.Context) error { return k.store.Ready(ctx) },
 		"Host":     func(ctx context.Context) error { _, err := k.store.Host(ctx); return err },

@@ -120,6 +120,8 @@ func rules() []rule {
 		{"call/whole", "a record comes back as it was written, and is written once", callWhole},
 		{"call/list", "records are listed the newest first, by skill, before a cursor, within the limit", callList},
 		{"tenants", "R9, B9: a tenant sees its own rows, and no other's, in both directions", tenantsApart},
+		{"erase/calls", "records and details are erased by id, all or nothing, and the log stays", eraseCalls},
+		{"erase/contents", "B11: a content is erased when nobody named it since it was looked at, and can be kept anew", eraseContents},
 		{"survey/whole", "I6: a survey has every row of every tenant, as it was at one moment", surveyWhole},
 		{"survey/damage", "I6: a survey names each content that was changed, and goes on", surveyDamaged},
 		{"alias", "what goes in and what comes out are copies", aliases},

@@ -120,6 +120,12 @@ func surveyWhole(k *kit) {
 	}
 	slices.SortFunc(named, func(a, b bundle.Digest) int { return bytes.Compare(a[:], b[:]) })
 	k.same("the contents", digests, named)
+	digests = nil
+	for d, err := range v.Digests(k.Context()) {
+		k.must(err)
+		digests = append(digests, d)
+	}
+	k.same("the digests", digests, named)
 	for text, err := range v.Flaws(k.Context()) {
 		k.broken("a sound store has the flaw %q, error %v", text, err)
 	}

@@ -27,13 +27,14 @@ func methodsOfStore() map[string]reflect.Type {
 
 // withoutTenant are the methods in which there is no tenant, each with its reason.
 var withoutTenant = map[string]string{
-	"Close":   "it ends the store",
-	"Tip":     "the tree is over the leaves of all tenants",
-	"Ready":   "it is the whole store's",
-	"Survey":  "it is of all tenants; survey/whole looks into it",
-	"Host":    "it holds for all tenants",
-	"HostAt":  "it holds for all tenants",
-	"SetHost": "it holds for all tenants",
+	"Close":         "it ends the store",
+	"Tip":           "the tree is over the leaves of all tenants",
+	"Ready":         "it is the whole store's",
+	"EraseContents": "a content is that of all tenants who name it; erase/contents looks into it",
+	"Survey":        "it is of all tenants; survey/whole looks into it",
+	"Host":          "it holds for all tenants",
+	"HostAt":        "it holds for all tenants",
+	"SetHost":       "it holds for all tenants",
 }
 
 // names are the types of parameters that name a tenant.
@@ -185,6 +186,18 @@ var apart = []separation{
 		if n != m {
 			k.broken("the other's revision went from %d to %d", n, m)
 		}
+	}},
+	{"EraseCalls", func(k *kit, me, other string) {
+		before, err := k.store.Calls(k.Context(), other, anyCall)
+		k.must(err)
+		for _, lists := range [][2][]string{{{id(4)}, nil}, {nil, {id(4)}}, {{id(2)}, nil}} {
+			if err := k.eraseCalls(me, lists[0], lists[1]); err != nil {
+				k.wants(err, grant.ErrConflict, "erasing the record of a call that %q has not", me)
+			}
+		}
+		after, err := k.store.Calls(k.Context(), other, anyCall)
+		k.must(err)
+		k.same("the other's calls", after, before)
 	}},
 	{"AddCall", func(k *kit, me, other string) {
 		before, err := k.store.Calls(k.Context(), other, anyCall)

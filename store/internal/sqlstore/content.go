@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/grant"
@@ -171,12 +172,16 @@ func (s *Store) content(ctx context.Context, digest bundle.Digest) (b bundle.Bun
 
 // each returns the declaration of the content, and calls f for each row of which.
 func (s *Store) each(ctx context.Context, digest bundle.Digest, which statement, f func(*sql.Rows) error) (decl []byte, err error) {
-	err = s.read[declaration].QueryRowContext(ctx, digest[:]).Scan(&decl)
+	var erased sql.Null[int64]
+	err = s.read[declaration].QueryRowContext(ctx, digest[:]).Scan(&decl, &erased)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, damaged("the content %s is gone, and a grant or a version names it", digest)
 	case err != nil:
 		return nil, err
+	case erased.Valid:
+		return nil, refused{fmt.Errorf("%w: the content %s was erased on %s, because its time was over; import or grant it again",
+			grant.ErrNotFound, digest, time.UnixMicro(erased.V).UTC().Format(time.DateOnly))}
 	}
 	rows, err := s.read[which].QueryContext(ctx, digest[:])
 	if err != nil {

@@ -61,6 +61,13 @@ const (
 	callsFrom
 	contentsFrom
 
+	removeCall
+	setCall
+	namings
+	eraseContent
+	removeFiles
+	removeBlob
+
 	statements // their number
 )
 
@@ -116,10 +123,12 @@ var texts = [statements]string{
 
 	names: `SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE tenant = $1 AND pin = $2
 		UNION ALL SELECT 1 FROM skill_version WHERE tenant = $1 AND digest = $2 LIMIT 1) AS one`,
-	addContent:  `INSERT INTO content (digest, declaration) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
+	// A content that was erased is kept anew.
+	addContent: `INSERT INTO content (digest, declaration) VALUES ($1, $2)
+		ON CONFLICT (digest) DO UPDATE SET erased = NULL, declaration = excluded.declaration WHERE content.erased IS NOT NULL`,
 	addBlob:     `INSERT INTO blob (digest, data) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`,
 	addFile:     `INSERT INTO content_file (content, path, blob, size) VALUES ($1, $2, $3, $4)`,
-	declaration: `SELECT declaration FROM content WHERE digest = $1`,
+	declaration: `SELECT declaration, erased FROM content WHERE digest = $1`,
 	files: `SELECT f.path, b.data FROM content_file AS f JOIN blob AS b ON b.digest = f.blob
 		WHERE f.content = $1 ORDER BY f.path`,
 	entries: `SELECT path, blob, size FROM content_file WHERE content = $1 ORDER BY path`,
@@ -139,7 +148,14 @@ var texts = [statements]string{
 	grantsFrom:   `SELECT n, ` + grantColumns + ` FROM grants WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
 	versionsFrom: `SELECT n, ` + versionColumns + ` FROM skill_version WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
 	callsFrom:    `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3`,
-	contentsFrom: `SELECT digest FROM content WHERE digest > $1 ORDER BY digest LIMIT $2`,
+	removeCall:   `DELETE FROM call_record WHERE tenant = $1 AND id = $2`,
+	setCall:      `UPDATE call_record SET rest = $3 WHERE tenant = $1 AND id = $2`,
+	namings:      `SELECT (SELECT COUNT(*) FROM grants WHERE pin = $1) + (SELECT COUNT(*) FROM skill_version WHERE digest = $1)`,
+	eraseContent: `UPDATE content SET erased = $2, declaration = $3 WHERE digest = $1 AND erased IS NULL`,
+	removeFiles:  `DELETE FROM content_file WHERE content = $1`,
+	removeBlob:   `DELETE FROM blob WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM content_file WHERE blob = $1)`,
+
+	contentsFrom: `SELECT digest FROM content WHERE digest > $1 AND erased IS NULL ORDER BY digest LIMIT $2`,
 }
 
 // Which side needs a statement: what is prepared there is also checked there
@@ -148,6 +164,7 @@ var (
 	writing = []statement{
 		savepoint, rollbackTo, release, headForUpdate, setHead, tenantHead, setTenantHead, addLeaf, leafHash, setHost, setPolicy,
 		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall,
+		call, entries, removeCall, setCall, namings, eraseContent, removeFiles, removeBlob,
 	}
 	reading = []statement{
 		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,

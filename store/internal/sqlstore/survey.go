@@ -158,20 +158,24 @@ func (v *survey) Record(ctx context.Context, tenant, id string) (toolcall.Record
 	return v.view.Call(ctx, tenant, id)
 }
 
+// Digests implements [store.Survey].
+func (v *survey) Digests(ctx context.Context) iter.Seq2[bundle.Digest, error] {
+	return pages(ctx, v, "the contents", contentsFrom, nil, "", func(rows scanner) (d bundle.Digest, key string, err error) {
+		var b []byte
+		if err := rows.Scan(&b); err != nil {
+			return d, "", err
+		}
+		if len(b) != len(d) {
+			return d, string(b), damaged("a content with a digest of %d bytes", len(b))
+		}
+		return bundle.Digest(b), string(b), nil
+	})
+}
+
 // Contents implements [store.Survey].
 func (v *survey) Contents(ctx context.Context) iter.Seq2[bundle.Digest, error] {
 	return func(yield func(bundle.Digest, error) bool) {
-		digests := pages(ctx, v, "the contents", contentsFrom, nil, "", func(rows scanner) (d bundle.Digest, key string, err error) {
-			var b []byte
-			if err := rows.Scan(&b); err != nil {
-				return d, "", err
-			}
-			if len(b) != len(d) {
-				return d, string(b), damaged("a content with a digest of %d bytes", len(b))
-			}
-			return bundle.Digest(b), string(b), nil
-		})
-		for d, err := range digests {
+		for d, err := range v.Digests(ctx) {
 			if err == nil {
 				err = v.view.reads(ctx, "a content", func() error {
 					if _, err := v.view.content(ctx, d); err != nil {
