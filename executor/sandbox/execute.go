@@ -123,7 +123,6 @@ type staged struct {
 	name    string
 	id      int
 	group   group
-	removed chan error // gets what came of removing the group; nil: it is there
 	code    *program
 	image   *os.File // the code, sealed
 	program *os.File // the interpreter
@@ -185,20 +184,14 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	return r, e.form(r, j.tenant, held)
 }
 
-// form makes the cgroups of a run and writes its box's program, at one time: they
-// take as long as each other.
+// form makes the cgroups of a run and writes its box's program.
 func (e *Executor) form(r *staged, tenant string, l box.Limits) (err error) {
-	made := make(chan error, 1)
-	go func() {
-		var err error
-		r.group, err = e.limits.newRun(tenant, r.name, l)
-		made <- err
-	}()
+	if r.group, err = e.limits.newRun(tenant, r.name, l); err != nil {
+		return err
+	}
+	r.expect = e.setup.expect(r, e.limits.count())
 	r.code = e.setup.prepare(r.order)
 	r.image, err = r.code.seal()
-	if err = errors.Join(err, <-made); err == nil {
-		r.expect = e.setup.expect(r, e.limits.count())
-	}
 	return err
 }
 
@@ -236,19 +229,10 @@ func (e *Executor) clean(r *staged) {
 	if r.streams != nil {
 		r.streams.Close()
 	}
-	r.dissolve()
-	if err := <-r.removed; err != nil {
+	if err := r.group.remove(); err != nil {
 		e.log.Error("what a run left was not removed", "err", err)
 	}
 	e.ids.give(r.id)
-}
-
-// dissolve begins to remove the group, in which nothing lives any more.
-func (r *staged) dissolve() {
-	if r.removed == nil {
-		r.removed = make(chan error, 1)
-		go func() { r.removed <- r.group.remove() }()
-	}
 }
 
 // Why a run is over.
@@ -298,7 +282,6 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 		return executor.Result{}, errClosing
 	}
 	outOfMemory := r.group.outOfMemory()
-	r.dissolve()
 	if out.Ending, err = ending(why, c, outOfMemory); err != nil {
 		return executor.Result{}, err
 	}
