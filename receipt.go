@@ -2,6 +2,7 @@ package tracon
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tracon-go/tracon/audit"
@@ -20,8 +21,8 @@ const receiptTime = time.Minute
 // prove adds the receipt of the admission to what the caller gets. The call has
 // been recorded, so where there is none it says so and no more. Who was told that
 // the call was cancelled waits for nothing.
-func (r *Runner) prove(ctx context.Context, j *job, out Outcome) Outcome {
-	if r.receipts == nil || ctx.Err() != nil && !out.Receipt.Valid() {
+func (r *Runner) prove(ctx context.Context, j *job, out Outcome, err error) Outcome {
+	if r.receipts == nil || errors.Is(err, ErrCancelled) {
 		return out
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), receiptTime)
@@ -32,6 +33,6 @@ func (r *Runner) prove(ctx context.Context, j *job, out Outcome) Outcome {
 		out.Notes = append(out.Notes, "there is no signed receipt for this call; the operator's log says why")
 		return out
 	}
-	out.Proof = proof
+	out.Receipt, out.Proof = j.req.Receipt(), proof // of a call that failed too
 	return out
 }

@@ -263,7 +263,7 @@ func (r *Runner) Run(ctx context.Context, call gate.Call) (Outcome, error) {
 	} else { // admitted, and did not reach the executor
 		out, err = job.finish(Outcome{}, err)
 	}
-	return r.prove(ctx, job, out), err
+	return r.prove(ctx, job, out, err), err
 }
 
 func (r *Runner) begin() bool {
