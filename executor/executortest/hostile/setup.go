@@ -93,9 +93,9 @@ func adapt[P executortest.Tester[P]](t P) tester {
 
 // A Case is what is known of a case without running it.
 type Case struct {
-	ID    string // as docs/threat-model.md names it
-	Title string // what the script does
-	Class string // the attacker and the impact, such as "A3/HostLeak"
-	Wall  Wall   // what stands in its way
-	Hurts bool   // a host without the wall would suffer: it takes memory, processes or time
+	ID    string `json:"id"`    // as docs/threat-model.md names it
+	Title string `json:"title"` // what the script does
+	Class string `json:"class"` // the attacker and the impact, such as "A3/HostLeak"
+	Wall  Wall   `json:"wall"`  // what stands in its way
+	Hurts bool   `json:"hurts"` // a host without the wall would suffer: it takes memory, processes, space or time
 }
