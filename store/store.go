@@ -1,6 +1,6 @@
 // Package store is the union of what stores keep. A store is one room below it:
-// memstore for tests and embedders who keep nothing, sqlite for one host. Every
-// store passes store/storetest.
+// memstore for tests and embedders who keep nothing, sqlite for one host,
+// postgres for several. Every store passes store/storetest.
 package store
 
 import (

@@ -55,7 +55,8 @@ func (h *House) bury(ctx context.Context, d instance.Dead) error {
 // leave takes this process out of the instances. Where the ending of a call could
 // not be written it stays among them, as one that has died.
 func (h *House) leave(ctx context.Context, failed bool) error {
-	left := failed || h.runner != nil && h.runner.Stats().Unwritten > 0
+	// A store that takes no more changes may have kept an admission that nobody was told of.
+	left := failed || h.runner != nil && (h.runner.Stats().Unwritten > 0 || h.Store.Ready(ctx) != nil)
 	var err error
 	if h.instance != nil {
 		err = h.instance.Close(ctx, left)
