@@ -5,26 +5,25 @@ import (
 	"database/sql"
 	"slices"
 	"strings"
-
-	"github.com/tracon-go/tracon/audit"
 )
 
 // What an engine with arrays does for all entries of a transaction at once. Where
 // each statement travels to a server and back, that is most of the time of a batch.
 const (
 	tenantHeadsText = `SELECT tenant, seq, hash FROM tenant_head WHERE tenant = ANY ($1)`
-	addLeavesText   = `INSERT INTO leaf (idx, tenant, seq, hash, bytes)
-		SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bytea[], $5::bytea[])`
-	setTenantHeadsText = `INSERT INTO tenant_head (tenant, seq, hash) SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[])
-		ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`
+	setEndText      = `WITH leaves AS (INSERT INTO leaf (idx, tenant, seq, hash, bytes)
+			SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bytea[], $5::bytea[])),
+		tenants AS (INSERT INTO tenant_head (tenant, seq, hash) SELECT * FROM unnest($6::text[], $7::bigint[], $8::bytea[])
+			ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash)
+		UPDATE log_head SET size = $9, edge = $10 WHERE one = 1`
 )
 
 // arrays are these statements, prepared.
-type arrays struct{ tenantHeads, addLeaves, setTenantHeads *sql.Stmt }
+type arrays struct{ tenantHeads, setEnd *sql.Stmt }
 
 func prepareArrays(ctx context.Context, on preparer) (a *arrays, err error) {
 	a = &arrays{}
-	for text, to := range map[string]**sql.Stmt{tenantHeadsText: &a.tenantHeads, addLeavesText: &a.addLeaves, setTenantHeadsText: &a.setTenantHeads} {
+	for text, to := range map[string]**sql.Stmt{tenantHeadsText: &a.tenantHeads, setEndText: &a.setEnd} {
 		if *to, err = on.PrepareContext(ctx, text); err != nil {
 			a.close()
 			return nil, err
@@ -37,7 +36,7 @@ func (a *arrays) close() {
 	if a == nil {
 		return
 	}
-	for _, s := range []*sql.Stmt{a.tenantHeads, a.addLeaves, a.setTenantHeads} {
+	for _, s := range []*sql.Stmt{a.tenantHeads, a.setEnd} {
 		if s != nil {
 			_ = s.Close()
 		}
@@ -80,23 +79,21 @@ func sorted(tenants map[string]*tenantEnd) []string {
 	return all
 }
 
-// write keeps the leaves of a transaction, and where the histories end behind them.
-func (a *arrays) write(ctx context.Context, leaves []audit.Leaf, tenants map[string]*tenantEnd) error {
+// write keeps the leaves of a transaction, and where the log and the histories end
+// behind them.
+func (a *arrays) write(ctx context.Context, e *end) error {
 	var idx, seq, ends []int64
 	var tenant, moved []string
 	var hash, bytes, prevs [][]byte
-	for _, l := range leaves {
+	for _, l := range e.leaves {
 		idx, tenant, seq = append(idx, int64(l.Index)), append(tenant, l.Tenant), append(seq, int64(l.Seq))
 		hash, bytes = append(hash, slices.Clone(l.Hash[:])), append(bytes, l.Bytes)
 	}
-	if _, err := a.addLeaves.ExecContext(ctx, idx, tenant, seq, hash, bytes); err != nil {
-		return err
-	}
-	for _, name := range sorted(tenants) {
-		if t := tenants[name]; t.moved {
+	for _, name := range sorted(e.tenants) {
+		if t := e.tenants[name]; t.moved {
 			moved, ends, prevs = append(moved, name), append(ends, int64(t.Seq)), append(prevs, slices.Clone(t.Prev[:]))
 		}
 	}
-	_, err := a.setTenantHeads.ExecContext(ctx, moved, ends, prevs)
+	_, err := a.setEnd.ExecContext(ctx, idx, tenant, seq, hash, bytes, moved, ends, prevs, int64(e.frontier.Size()), edge(e.frontier))
 	return err
 }

@@ -96,18 +96,22 @@ func (w *writer) fits(index uint64, err error) error {
 // setEnd keeps e: once for all changes of the transaction.
 func (w *writer) setEnd(ctx context.Context, e *end) error {
 	if w.arrays != nil {
-		if err := w.fits(e.leaves[0].Index, w.arrays.write(ctx, e.leaves, e.tenants)); err != nil {
-			return err
-		}
-	} else if err := w.setTenants(ctx, e.tenants); err != nil {
+		return w.fits(e.leaves[0].Index, w.arrays.write(ctx, e))
+	}
+	if err := w.setTenants(ctx, e.tenants); err != nil {
 		return err
 	}
-	edge := []byte{}
-	for _, h := range e.frontier.Edge() {
-		edge = append(edge, h[:]...)
-	}
-	_, err := w.do[setHead].ExecContext(ctx, int64(e.frontier.Size()), edge)
+	_, err := w.do[setHead].ExecContext(ctx, int64(e.frontier.Size()), edge(e.frontier))
 	return err
+}
+
+// edge returns the edge of the tree as it is kept.
+func edge(f audit.Frontier) []byte {
+	b := []byte{}
+	for _, h := range f.Edge() {
+		b = append(b, h[:]...)
+	}
+	return b
 }
 
 func (w *writer) setTenants(ctx context.Context, tenants map[string]*tenantEnd) error {
