@@ -45,7 +45,7 @@ var (
 func New(c Config) (*Executor, error) {
 	e := &Executor{log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
 	e.closing, e.stop = context.WithCancelCause(context.Background())
-	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), e.sweep)
+	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), box.Sweep(e.log))
 	if warning != nil {
 		e.log.Warn("leftovers of a dead process were not removed", "err", warning)
 	}
@@ -64,14 +64,6 @@ func New(c Config) (*Executor, error) {
 		return nil, errors.Join(fmt.Errorf("process: %w", err), e.Close())
 	}
 	return e, nil
-}
-
-// sweep stops what the scripts of a dead process left running.
-func (e *Executor) sweep(name, dir string) {
-	_, err := box.Lineage{Mark: name, Dir: dir}.Stop()
-	if err := errors.Join(err, box.SweepCgroup(name)); err != nil {
-		e.log.Warn("processes that a dead process left were not stopped", "instance", name, "err", err)
-	}
 }
 
 // Close stops the runs that are under way, which then end with an error, waits

@@ -161,7 +161,7 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.stdin, err = input(j.stdin); err != nil {
+	if r.stdin, err = box.Input(j.stdin); err != nil {
 		return r, err
 	}
 	if r.streams, err = box.NewStreams(j.output, j.live, func() { r.flooded <- struct{}{} }); err != nil {

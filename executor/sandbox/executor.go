@@ -82,11 +82,11 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 	if e.ids, err = findIdentities(); err != nil {
 		return e, err
 	}
-	if e.init, err = sealed("init", unix.MFD_EXEC, func(f *os.File) error { _, err := f.Write(initProgram); return err }); err != nil {
+	if e.init, err = box.Sealed("init", unix.MFD_EXEC, func(f *os.File) error { _, err := f.Write(initProgram); return err }); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrWall, &StepError{"keeping a program in memory", err, "allow it (sysctl vm.memfd_noexec=1 or less)"})
 	}
 	e.starters = newStarters()
-	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), e.sweep)
+	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), box.Sweep(e.log))
 	if warning != nil {
 		e.log.Warn("leftovers of a dead process were not removed", "err", warning)
 	}
@@ -113,14 +113,6 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 
 func diskWall(err error) error {
 	return fmt.Errorf("%w: %w", ErrWall, &StepError{"limiting the rate of disks", err, "leave it unlimited (0), or have the programs of the host on a disk, and " + delegate})
-}
-
-// sweep stops what the scripts of a dead process left running.
-func (e *Executor) sweep(name, dir string) {
-	_, err := box.Lineage{Mark: name, Dir: dir}.Stop()
-	if err := errors.Join(err, box.SweepCgroup(name)); err != nil {
-		e.log.Warn("processes that a dead process left were not stopped", "instance", name, "err", err)
-	}
 }
 
 // Close stops the runs that are under way, which then end with an error, waits

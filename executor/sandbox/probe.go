@@ -169,7 +169,7 @@ func (e *Executor) tryWith(network gate.Network, p probe) (f finding, err error)
 	if r.program, err = os.OpenFile("/usr", unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
 		return f, err
 	}
-	if r.stdin, err = input(nil); err != nil {
+	if r.stdin, err = box.Input(nil); err != nil {
 		return f, err
 	}
 	if r.streams, err = box.NewStreams(0, nil, nil); err != nil {

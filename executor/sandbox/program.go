@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/tracon-go/tracon/executor/internal/box"
 )
 
 // Where things lie in a program, and so in the memory of the box's first
@@ -197,7 +199,7 @@ func (p *program) seal() (*os.File, error) {
 	if len(image) > blobsAt {
 		return nil, fmt.Errorf("sandbox: what a run needs is too much: %d bytes of arguments and names", len(image))
 	}
-	return sealed("program", 0, func(f *os.File) error {
+	return box.Sealed("program", 0, func(f *os.File) error {
 		_, err := f.Write(image)
 		if err == nil && len(p.blobs) > 0 {
 			_, err = f.Seek(blobsAt, io.SeekStart)

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -180,6 +181,17 @@ func (i *Instance) closeFiles() {
 	for _, f := range []*os.File{i.folder, i.runtime, i.lock} {
 		if f != nil {
 			f.Close()
+		}
+	}
+}
+
+// Sweep returns what stops the processes that the scripts of a dead instance left
+// running, for [OpenInstance]. What cannot be stopped is logged.
+func Sweep(log *slog.Logger) func(name, dir string) {
+	return func(name, dir string) {
+		_, err := Lineage{Mark: name, Dir: dir}.Stop()
+		if err := errors.Join(err, SweepCgroup(name)); err != nil {
+			log.Warn("processes that a dead process left were not stopped", "instance", name, "err", err)
 		}
 	}
 }

@@ -1,6 +1,4 @@
-//go:build linux && (amd64 || arm64)
-
-package sandbox
+package box
 
 import (
 	"errors"
@@ -10,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sealed returns a file in memory that holds what write writes, and that nobody
+// Sealed returns a file in memory that holds what write writes, and that nobody
 // can change any more: neither through this descriptor nor through any other. It
 // is a program where kind is unix.MFD_EXEC; otherwise it never will be.
-func sealed(name string, kind int, write func(f *os.File) error) (*os.File, error) {
+func Sealed(name string, kind int, write func(f *os.File) error) (*os.File, error) {
 	if kind == 0 {
 		kind = unix.MFD_NOEXEC_SEAL
 	}
@@ -39,13 +37,14 @@ func sealed(name string, kind int, write func(f *os.File) error) (*os.File, erro
 	return f, nil
 }
 
-// input returns what a script reads on standard input: a file without a writer,
-// so that a script that never reads it blocks nobody.
-func input(data []byte) (*os.File, error) {
+// Input returns what a script reads on standard input: a sealed piece of memory.
+// It has no writer, so a script that never reads it blocks nobody. For no data it
+// is the null device.
+func Input(data []byte) (*os.File, error) {
 	if len(data) == 0 {
 		return os.Open(os.DevNull)
 	}
-	return sealed("stdin", 0, func(f *os.File) error {
+	return Sealed("stdin", 0, func(f *os.File) error {
 		_, err := f.Write(data)
 		return err
 	})
