@@ -95,6 +95,24 @@ func hasIPv6() bool {
 	return true
 }
 
+// A connection that nobody reads from does not hold much of the kernel's memory.
+func TestLoopbackHoldsLittle(t *testing.T) {
+	e, _ := open(t, sandbox.Config{})
+	w := executortest.NewWorld(interpreters(t))
+	res, err := e.Execute(t.Context(), admit(t, w, withLoopback("py", `import socket
+s = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(s.getsockname()); a, _ = s.accept()
+c.setblocking(False)
+n = 0
+try:
+    while n < 64 << 20: n += c.send(b'x' * 65536)
+except BlockingIOError: pass
+print(n)
+`)))
+	if n, perr := strconv.Atoi(strings.TrimSpace(string(res.Stdout))); err != nil || perr != nil || n > 1<<20 {
+		t.Errorf("%d bytes wait in one connection: %v, %v: %s", n, err, perr, res.Stderr)
+	}
+}
+
 // Each run's loopback is its own: one does not reach another's server, nor the host's.
 func TestLoopbackIsTheRunsOwn(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
@@ -151,5 +169,5 @@ func TestHostileWithLoopback(t *testing.T) {
 
 // All of it holds for an ordinary user.
 func TestLoopbackAsAnotherUser(t *testing.T) {
-	asNobody(t, false, "^(TestLoopback|TestLoopbackIsTheRunsOwn|TestHostileWithLoopback)$")
+	asNobody(t, false, "^(TestLoopback|TestLoopbackHoldsLittle|TestLoopbackIsTheRunsOwn|TestHostileWithLoopback)$")
 }
