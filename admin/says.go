@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 )
@@ -62,9 +63,29 @@ func IsPolicy(e audit.Entry, p gate.Policy) string {
 	return isSetting(e, p, new(gate.Policy), new(gate.Policy))
 }
 
-// IsHost compares e, of the kind audit.Host, with h.
+// IsHost compares e, of the kind audit.Host, with h: the zero Entry where there was
+// none. Of h's runtimes other entries tell; see [ReadRuntime].
 func IsHost(e audit.Entry, h gate.Host) string {
+	if e.Kind == "" {
+		e.Facts = audit.Facts("after", tell(gate.Host{}))
+	}
 	return isSetting(e, h, new(gate.Host), new(gate.Host))
+}
+
+// ReadRuntime makes the change of the runtimes of a host that e, of the kind
+// audit.Runtime, tells of.
+func ReadRuntime(e audit.Entry, runtimes map[string]bundle.Digest) error {
+	name := strings.TrimPrefix(e.Subject, "runtime ")
+	digest, err := bundle.ParseDigest(e.Fact("digest"))
+	switch {
+	case err != nil:
+		return err
+	case e.Fact("act") == "removed":
+		delete(runtimes, name)
+	default:
+		runtimes[name] = digest
+	}
+	return nil
 }
 
 // isSetting compares the values, not the texts: a later version of this program

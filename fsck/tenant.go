@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
@@ -24,7 +25,8 @@ type history struct {
 	open     map[string]*run        // by the id of the call
 	policy   setting
 	host     setting
-	records  uint64 // of which the admission and the ending came
+	runtimes map[string]bundle.Digest // of the host, as the log tells
+	records  uint64                   // of which the admission and the ending came
 }
 
 // A run is a call that was admitted. One id may have been admitted more than once.
@@ -42,7 +44,7 @@ type setting struct {
 func (s *setting) change(leaf audit.Leaf) { s.last, s.changes = leaf, s.changes+1 }
 
 func (k *checker) tenant(ctx context.Context, name string) error {
-	h := &history{checker: k, name: name, revoked: map[string]grant.Grant{}, open: map[string]*run{}}
+	h := &history{checker: k, name: name, revoked: map[string]grant.Grant{}, open: map[string]*run{}, runtimes: map[string]bundle.Digest{}}
 	fault := func(err error) error { return k.damage("I6", name, err) }
 	var stop func()
 	h.grants, stop = open(k.survey.Grants(ctx, name), func(g grant.Grant) string { return g.ID }, fault)
@@ -132,6 +134,11 @@ func (h *history) entry(ctx context.Context, leaf audit.Leaf) error {
 		h.policy.change(leaf)
 	case audit.Host:
 		h.host.change(leaf)
+	case audit.Runtime:
+		h.host.changes++
+		if err := admin.ReadRuntime(e, h.runtimes); err != nil {
+			h.amiss("I6", leaf, "the entry of a runtime cannot be read: %v", err)
+		}
 	case audit.Keeping:
 		if d, err := bundle.ParseDigest(e.Fact("digest")); err == nil && h.name == gate.HostTenant && e.Subject == retention.Subject {
 			h.erased[d] = true
@@ -312,6 +319,10 @@ func (h *history) settings(ctx context.Context) error {
 	}
 	if err == nil {
 		h.setting("setting of the host", h.host, revision, func(e audit.Entry) string { return admin.IsHost(e, host) })
+		if !maps.Equal(h.runtimes, host.Runtimes) {
+			h.found(Finding{Invariant: "I6", Tenant: h.name, Remedy: inquire,
+				What: fmt.Sprintf("the runtimes of the host are not those that were named: the log tells of %v, and kept are %v", h.runtimes, host.Runtimes)})
+		}
 	}
 	return nil
 }

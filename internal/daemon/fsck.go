@@ -9,6 +9,7 @@ import (
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/internal/instance"
+	"github.com/tracon-go/tracon/store/postgres"
 )
 
 // Fsck checks that what is kept agrees with the log; see [fsck.Check]. It changes
@@ -31,7 +32,7 @@ func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64
 			return v.Tree.Size, err
 		},
 		Alive: func(admission audit.Entry) bool {
-			lives, err := instance.Lives(instances, admission.Fact("instance"))
+			lives, err := h.lives(ctx, admission.Fact("instance"))
 			failed = errors.Join(failed, err)
 			return lives
 		},
@@ -56,4 +57,15 @@ func (h *House) signed() (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// lives reports whether the process that is the instance id is still there: by its
+// lock here, and where several hosts share the store, by its lease.
+func (h *House) lives(ctx context.Context, id string) (bool, error) {
+	here, err := instance.Lives(filepath.Join(h.Config.Data, InstancesFolder), id)
+	st, shared := h.Store.(*postgres.Store)
+	if here || err != nil || !shared || id == "" {
+		return here, err
+	}
+	return st.Lives(ctx, id)
 }

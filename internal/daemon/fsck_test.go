@@ -81,6 +81,12 @@ func lived(t *testing.T) string {
 	must(err)
 	_, err = h.Admin.SetPolicy(ctx, "op", "u", func(p *gate.Policy) error { p.Enabled = false; return nil })
 	must(err)
+	for _, name := range []string{"python-3.12", "node-22"} {
+		_, err = h.Admin.NameRuntime(ctx, admin.Naming{Actor: "op", Name: name, Digest: bundle.Sum([]byte(name))})
+		must(err)
+	}
+	_, err = h.Admin.RemoveRuntime(ctx, "op", "node-22", "no longer")
+	must(err)
 	report, found := examined(t, h)
 	want := fsck.Report{Tenants: 3, Grants: 2, Versions: 3, Records: 2, Contents: 4}
 	if report.Entries = 0; report != want || found != nil {
@@ -128,6 +134,7 @@ func TestFsckFinds(t *testing.T) {
 		{"a policy was put in", `INSERT INTO policy SELECT 'stranger', revision, bare(setting) FROM policy WHERE tenant = 't'`, "I7", "changed 0 times"},
 		{"a policy that is none", `UPDATE policy SET setting = '{' WHERE tenant = 'u'`, "I6", "damaged"},
 		{"the host has another interpreter", `UPDATE host_setting SET setting = replace(bare(setting), '"path":"', '"path":"/x')`, "I6", "setting of the host"},
+		{"the host has another runtime", `UPDATE host_setting SET setting = replace(bare(setting), 'python-3.12', 'python-3.13')`, "I6", "runtimes of the host"},
 		{"the host's setting without its entries", `DELETE FROM leaf WHERE tenant = '@host'; DELETE FROM tenant_head WHERE tenant = '@host'`, "I7", "changed 0 times"},
 		{"a record says another ending", `UPDATE call_record SET rest = replace(bare(rest), '"ending":"exited"', '"ending":"signaled"')`, "I6", "signaled"},
 		{"a record was put in", `INSERT INTO call_record SELECT tenant, 'made-up', skill, digest, bare(rest) FROM call_record LIMIT 1`, "I6", "a record of call made-up"},
