@@ -92,22 +92,40 @@ func (c *Cgroups) NewTenant(group string) error {
 	if c == nil {
 		return nil
 	}
-	t := &Cgroups{dir: filepath.Join(c.dir, group)}
-	if err := os.Mkdir(t.dir, 0o755); err != nil {
+	dir := filepath.Join(c.dir, group)
+	if err := mkdirTenant(dir); err != nil {
 		return err
 	}
 	var errs []error
 	for _, name := range c.enabled {
-		errs = append(errs, write(filepath.Join(t.dir, subtreeControl), "+"+name))
+		errs = append(errs, write(filepath.Join(dir, subtreeControl), "+"+name))
 	}
-	if slices.Contains(c.enabled, "cpu") {
-		errs = append(errs, write(filepath.Join(t.dir, "cpu.weight"), strconv.Itoa(cpuWeight)))
+	if c.holds("cpu") {
+		errs = append(errs, write(filepath.Join(dir, "cpu.weight"), strconv.Itoa(cpuWeight)))
 	}
 	err := errors.Join(errs...)
 	if err != nil {
-		_ = os.Remove(t.dir)
+		_ = rmdirTenant(dir)
 	}
 	return err
+}
+
+// mkdirTenant makes the folder, which may be there: two controllers of version 1
+// can share a hierarchy, and one that could not be removed serves again.
+func mkdirTenant(dir string) error {
+	if err := os.Mkdir(dir, 0o755); !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// rmdirTenant does not wait as the removal of a run's cgroup does: others wait for
+// it, and where a run could not be removed, that was waited for already.
+func rmdirTenant(dir string) error {
+	if err := os.Remove(dir); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // RemoveTenant removes the cgroup. No run may be in it.
@@ -115,7 +133,7 @@ func (c *Cgroups) RemoveTenant(group string) error {
 	if c == nil {
 		return nil
 	}
-	return removeCgroup(filepath.Join(c.dir, group))
+	return rmdirTenant(filepath.Join(c.dir, group))
 }
 
 // NewTenant makes cgroups in which runs can have theirs. The nil Controllers has none.
@@ -126,10 +144,7 @@ func (c *Controllers) NewTenant(group string) error {
 	var errs []error
 	for name, parent := range c.dirs {
 		dir := filepath.Join(parent, group)
-		err := os.Mkdir(dir, 0o755)
-		if errors.Is(err, os.ErrExist) { // two controllers can share a hierarchy
-			err = nil
-		}
+		err := mkdirTenant(dir)
 		if err == nil && name == CPUController {
 			err = write(filepath.Join(dir, "cpu.shares"), strconv.Itoa(cpuShares))
 		}
@@ -149,7 +164,7 @@ func (c *Controllers) RemoveTenant(group string) error {
 	}
 	var errs []error
 	for _, parent := range c.dirs {
-		errs = append(errs, removeCgroup(filepath.Join(parent, group)))
+		errs = append(errs, rmdirTenant(filepath.Join(parent, group)))
 	}
 	return errors.Join(errs...)
 }

@@ -156,6 +156,7 @@ func TestRunsOfTenants(t *testing.T) {
 	if err := c.NewTenant("tenant-A/none/there"); err == nil {
 		t.Error("a group in one that is not there is made")
 	}
+	must(t, c.NewTenant("tenant-A")) // one that could not be removed serves again
 	g, err := c.NewRun("tenant-A/a", limits)
 	must(t, err)
 	for _, tc := range []struct{ controller, file, want string }{
@@ -173,6 +174,9 @@ func TestRunsOfTenants(t *testing.T) {
 		if !strings.HasSuffix(g.dirs[tc.controller], "/tracon-"+instance+"/tenant-A/a") {
 			t.Errorf("the run is at %s", g.dirs[tc.controller])
 		}
+	}
+	if err := c.RemoveTenant("tenant-A"); err == nil {
+		t.Error("a group with a run in it is removed")
 	}
 	must(t, SweepCgroup(instance))
 	for _, dir := range c.dirs {
