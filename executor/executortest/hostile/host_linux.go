@@ -255,12 +255,15 @@ func (h *host) plantProcess(t executortest.T, _ string) error {
 }
 
 func (h *host) startProcess() error {
-	path, err := exec.LookPath("sleep")
+	path, err := exec.LookPath("cat") // it ends with whoever holds its input
 	if err != nil {
 		return err
 	}
-	cmd := &exec.Cmd{Path: path, Dir: h.dir, Args: []string{"canary-" + h.secrets[inCommand], "7200"}, Env: []string{variable + "=" + h.secrets[inProcess]}}
+	cmd := &exec.Cmd{Path: path, Dir: h.dir, Args: []string{"canary-" + h.secrets[inCommand]}, Env: []string{variable + "=" + h.secrets[inProcess]}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if _, err := cmd.StdinPipe(); err != nil {
+		return err
+	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
