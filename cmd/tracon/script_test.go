@@ -41,7 +41,7 @@ func TestScriptsOnPostgres(t *testing.T) {
 
 // onPostgres are the scripts that between them call each verb that reads or
 // changes the store, and the README's first command.
-var onPostgres = []string{"first", "grant", "skill", "explain"}
+var onPostgres = []string{"first", "grant", "skill", "explain", "killed", "files", "retention", "entries", "exit_codes"}
 
 func scripts(t *testing.T, p testscript.Params, more func(*testscript.Env) error) {
 	bin := t.TempDir()
