@@ -123,11 +123,7 @@ func killLoop(t *testing.T, s site) {
 	case testing.Short():
 		loops = 5
 	}
-	write(t, filepath.Join(s.dir, "skills", "k", "SKILL.md"), "---\nname: k\ndescription: Leaves a proof, and stays.\n---\n")
-	write(t, filepath.Join(s.dir, "skills", "k", "k.sh"), "echo ran >>\"$1\"\nexec sleep \"$2\"\n")
-	s.must(t, "policy", "set", "--host", "--enabled", "--interpreters", "sh")
-	s.must(t, "policy", "set", "--enabled", "--interpreters", "sh", "--max-output", "1KiB")
-	s.must(t, "run", "--grant", "k", "k.sh", "--args", `["`+s.proof()+`", "0"]`)
+	s.layKept(t)
 	k := &killing{T: t, site: s, proofs: filepath.Join(s.dir, "proofs"), acks: map[string]ack{}, started: map[string]bool{}, policy: 1024,
 		random: rand.New(rand.NewPCG(1, 2))}
 	if err := os.Mkdir(k.proofs, 0o700); err != nil {
@@ -150,6 +146,16 @@ func killLoop(t *testing.T, s site) {
 	if k.unknown == 0 || len(k.acks) == 0 {
 		t.Errorf("%d calls were answered and %d were in the middle: the loop shows nothing", len(k.acks), k.unknown)
 	}
+}
+
+// layKept makes the skill that hosts run, and grants it.
+func (s site) layKept(t *testing.T) {
+	t.Helper()
+	write(t, filepath.Join(s.dir, "skills", "k", "SKILL.md"), "---\nname: k\ndescription: Leaves a proof, and stays.\n---\n")
+	write(t, filepath.Join(s.dir, "skills", "k", "k.sh"), "echo ran >>\"$1\"\nexec sleep \"$2\"\n")
+	s.must(t, "policy", "set", "--host", "--enabled", "--interpreters", "sh")
+	s.must(t, "policy", "set", "--enabled", "--interpreters", "sh", "--max-output", "1KiB")
+	s.must(t, "run", "--grant", "k", "k.sh", "--args", `["`+s.proof()+`", "0"]`)
 }
 
 func write(t *testing.T, path, text string) {
