@@ -256,6 +256,9 @@ func TestTwoHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings(t, operator)
+	if _, err := operator.Admin.SetPolicy(t.Context(), "op", "t", func(p *gate.Policy) error { p.Timeout = 20 * time.Minute; return nil }); err != nil {
+		t.Fatal(err)
+	}
 	grantAll(t, operator)
 
 	// Slots are never exceeded.

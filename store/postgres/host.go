@@ -113,7 +113,7 @@ func (s *Store) Join(ctx context.Context, o HostOptions) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{s: s, d: s.d, o: o, db: s.d.connect(4, nil,
-		"synchronous_commit", "on", "idle_in_transaction_session_timeout", milliseconds(s.d.o.BusyTimeout)),
+		"synchronous_commit", "on", "idle_in_transaction_session_timeout", milliseconds(s.d.idle())),
 		kick: make(chan struct{}, 1), calls: map[int64]*lease{}, epoch: &epoch{lost: make(chan struct{})}}
 	if err := h.join(ctx, tip.Size()); err != nil {
 		return nil, fmt.Errorf("store: joining the hosts: %w", errors.Join(h.d.explain(err), h.db.Close()))

@@ -188,7 +188,7 @@ func TestLost(t *testing.T) {
 			w, address := wired(t, direct)
 			timeout := 5 * time.Minute
 			if tt.poisoned {
-				timeout = 10 * time.Second // to be waited for, and long enough for all that succeeds
+				timeout = 20 * time.Second // to be waited for, and long enough for all that succeeds
 			}
 			s, err := postgres.Open(t.Context(), address, postgres.Options{Timeout: timeout})
 			if err != nil {

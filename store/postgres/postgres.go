@@ -46,9 +46,9 @@ type Options struct {
 	Readers int
 
 	// BusyTimeout is how long a change waits while other hosts write, to the
-	// millisecond; then it fails and may be tried again. It is also how long this
-	// host may pause in the middle of a change before the server takes the change
-	// back, so that it keeps nobody waiting. Zero means 10 s.
+	// millisecond; then it fails and may be tried again. It is also, but for at least
+	// 10 s, how long this host may pause in the middle of a change before the server
+	// takes the change back, so that it keeps nobody waiting. Zero means 10 s.
 	BusyTimeout time.Duration
 
 	// Timeout is how long a commit of several changes may take in all, and how long
@@ -133,6 +133,9 @@ func (d database) connect(n int, begin func(context.Context, *pgx.Conn) error, p
 	return db
 }
 
+// idle is how long the server bears a transaction in which nothing is said.
+func (d database) idle() time.Duration { return max(d.o.BusyTimeout, DefaultBusyTimeout) }
+
 func milliseconds(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
 
 func (d database) open(ctx context.Context) (_ *Store, err error) {
@@ -141,7 +144,7 @@ func (d database) open(ctx context.Context) (_ *Store, err error) {
 	}
 	writer := d.connect(1, d.beginWriter,
 		// A host that stops in the middle of a change lets go of the head of the log.
-		"idle_in_transaction_session_timeout", milliseconds(d.o.BusyTimeout))
+		"idle_in_transaction_session_timeout", milliseconds(d.idle()))
 	readers := d.connect(d.o.Readers, nil, "default_transaction_read_only", "on")
 	host := new(atomic.Pointer[Host])
 	s, err := sqlstore.Open(ctx, sqlstore.Config{Dialect: d.dialect(), Writer: writer, Readers: readers, Timeout: d.o.Timeout,

@@ -21,10 +21,11 @@ const dialectOfMigrations = goose.DialectPostgres
 // second is the schema's number. Who has the tables open shares the lock; who
 // changes them has it alone.
 const (
-	lockKey    = 0x54726163
-	schema     = `(SELECT oid::int FROM pg_namespace WHERE nspname = current_schema())`
-	lockShared = `SELECT pg_advisory_lock_shared($1, ` + schema + `)`
-	tryAlone   = `SELECT pg_try_advisory_lock($1, ` + schema + `)`
+	lockKey     = 0x54726163
+	schema      = `(SELECT oid::int FROM pg_namespace WHERE nspname = current_schema())`
+	lockShared  = `SELECT pg_advisory_lock_shared($1, ` + schema + `)`
+	unlockAlone = `SELECT pg_advisory_unlock($1, ` + schema + `)`
+	tryAlone    = `SELECT pg_try_advisory_lock($1, ` + schema + `)`
 )
 
 // server says why a server cannot hold a store, or nil.
@@ -133,7 +134,11 @@ func (d database) migrate(ctx context.Context, db *sql.DB) (done bool, err error
 		return false, err
 	}
 	defer func() {
-		// The lock is the connection's, so that goes, and not back to the pool.
+		// The lock is the connection's. Where it cannot be given back, that goes.
+		if _, unlock := conn.ExecContext(context.WithoutCancel(ctx), unlockAlone, lockKey); unlock == nil {
+			_ = conn.Close()
+			return
+		}
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		_ = conn.Close()
 	}()
