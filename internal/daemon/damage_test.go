@@ -135,12 +135,12 @@ func TestDamageAtRest(t *testing.T) {
 			t.Errorf("%s: what is shown was changed in silence", name)
 		}
 	}
-	flips, header := 400, 4
+	flips, header := 150, 1
 	switch {
 	case os.Getenv("TRACON_FAULTS") == "full":
 		flips, header = 20_000, 64
 	case testing.Short():
-		flips, header = 60, 1
+		flips, header = 30, 1
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	flip := func(at, bit int) {

@@ -101,7 +101,7 @@ func (f file) look(ctx context.Context, db *sql.DB) (state, error) {
 	}
 	has, want, err := sqlstore.Version(ctx, db, f.dialect())
 	if err != nil {
-		return 0, err
+		return 0, unread(ctx, err)
 	}
 	if has < want {
 		return old, nil
@@ -167,7 +167,16 @@ func (f file) migrate(ctx context.Context) error {
 		return fmt.Errorf("%w: its file system cannot share memory between processes (the journal mode stays %q); put it on a local disk", store.ErrUnusable, mode)
 	}
 	if err := sqlstore.Migrate(ctx, db, f.dialect()); err != nil {
-		return f.explain(err)
+		return f.explain(unread(ctx, err))
 	}
 	return nil
+}
+
+// unread makes damage of an error that is not the engine's: then the rows of the
+// version are not what was written.
+func unread(ctx context.Context, err error) error {
+	if ctx.Err() != nil || code(err) != sqlite3.SQLITE_OK || errors.Is(err, store.ErrUnusable) {
+		return err
+	}
+	return fmt.Errorf("%w: its version cannot be read; keep it for the inquiry, and restore a backup: %w", store.ErrCorrupt, err)
 }

@@ -111,6 +111,7 @@ func TestOpenRefuses(t *testing.T) {
 			execSQL(t, raw(t, path), `CREATE TABLE invoice (id INTEGER PRIMARY KEY)`)
 		}, store.ErrCorrupt, []string{"another program", "name another file"}},
 		{"an older database without its version", change(`DROP TABLE schema_version`), store.ErrCorrupt, []string{"incomplete", "backup"}},
+		{"a version that is no number", change(`UPDATE schema_version SET version_id = 'x'`), store.ErrCorrupt, []string{"version cannot be read", "backup"}},
 		{"a newer version", change(`INSERT INTO schema_version (version_id, is_applied) VALUES (99, 1)`), store.ErrNewer, []string{"version 99", "newer program", "backup"}},
 		{"a table that is not there", change(`DROP TABLE call_record`), store.ErrUnusable, []string{"call_record", "backup"}},
 		{"a folder", func(t *testing.T, path string) {
