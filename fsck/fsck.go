@@ -92,7 +92,7 @@ const (
 
 // Check reads everything once and calls tell with each finding, as it comes. Its
 // memory follows the largest content, the number of tenants and of contents, and
-// the calls under way; and the grants that were revoked, at some 100 bytes each.
+// the calls under way; and that of the grants that were revoked, at some 500 bytes each.
 //
 // # Errors
 //
