@@ -71,7 +71,7 @@ func (k *checker) tenant(ctx context.Context, name string) error {
 	return h.end(ctx, end)
 }
 
-// tell tells what is amiss at an entry.
+// amiss tells what is wrong at an entry.
 func (h *history) amiss(invariant string, leaf audit.Leaf, format string, args ...any) {
 	h.found(Finding{Invariant: invariant, Tenant: h.name, Entry: &leaf.Index, What: fmt.Sprintf(format, args...), Remedy: inquire})
 }
