@@ -329,7 +329,11 @@ func (h *Host) hear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close(context.WithoutCancel(ctx))
+	defer func() { // a server that does not answer keeps nobody from stopping
+		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), look)
+		defer cancel()
+		_ = c.Close(bye)
+	}()
 	name, err := h.channel(ctx, c)
 	if err != nil {
 		return err
