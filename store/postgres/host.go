@@ -333,6 +333,10 @@ func (h *Host) hear(ctx context.Context) error {
 		bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), look)
 		defer cancel()
 		_ = c.Close(bye)
+		select { // a wait that was broken off is cleaned up by a goroutine of the driver
+		case <-c.PgConn().CleanupDone():
+		case <-bye.Done():
+		}
 	}()
 	name, err := h.channel(ctx, c)
 	if err != nil {
