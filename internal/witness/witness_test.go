@@ -282,9 +282,11 @@ func TestClientRefuses(t *testing.T) {
 	key := newServer(t, t.TempDir(), l).Key()
 	other := newServer(t, t.TempDir(), l)
 	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
-		"nothing":            func(http.ResponseWriter, *http.Request) {},
-		"an error":           func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
-		"a redirect":         func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) },
+		"nothing":  func(http.ResponseWriter, *http.Request) {},
+		"an error": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		},
 		"another's":          other.ServeHTTP,
 		"no size":            func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(409); _, _ = w.Write([]byte("-1\n")) },
 		"a size that is old": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(409); _, _ = w.Write([]byte("0\n")) },

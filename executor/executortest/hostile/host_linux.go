@@ -87,21 +87,40 @@ func plant(t executortest.T, below string) *host {
 func (h *host) path(name string) string { return filepath.Join(h.dir, name) }
 
 func (h *host) plantFiles(t executortest.T, below string) error {
-	dir, err := os.MkdirTemp(below, "tracon-canary-")
+	dir, err := folder(t, below)
 	if err != nil {
 		return err
+	}
+	h.dir, h.files = dir, map[string]string{}
+	for name, path := range map[string]string{"file": "canary.txt", "key": "signing.key", "database": "tracon.db", "open": "unchanged.txt"} {
+		h.words[name] = h.path(path)
+	}
+	h.words["folder"], h.words["writable"], h.words["socket"] = dir, h.path("writable"), h.path("control.sock")
+	if len(h.words["socket"]) > longestSocket {
+		if dir, err = folder(t, "/tmp"); err != nil {
+			return err
+		}
+		h.words["socket"] = filepath.Join(dir, "control.sock")
+	}
+	return h.layFiles()
+}
+
+// longestSocket is how long the path of a socket may be (sun_path of unix(7), with
+// its end).
+const longestSocket = 107
+
+// folder makes a folder that is gone when the case is over.
+func folder(t executortest.T, below string) (string, error) {
+	dir, err := os.MkdirTemp(below, "tracon-canary-")
+	if err != nil {
+		return "", err
 	}
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Errorf("hostile: %v", err)
 		}
 	})
-	h.dir, h.files = dir, map[string]string{}
-	for name, path := range map[string]string{"file": "canary.txt", "key": "signing.key", "database": "tracon.db", "open": "unchanged.txt"} {
-		h.words[name] = h.path(path)
-	}
-	h.words["folder"], h.words["writable"], h.words["socket"] = dir, h.path("writable"), h.path("control.sock")
-	return h.layFiles()
+	return dir, os.Chmod(dir, 0o755)
 }
 
 // layFiles makes the files as they must be.
