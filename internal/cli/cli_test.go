@@ -81,6 +81,10 @@ func TestRunExit(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d", tt.name, got, tt.want)
 		}
 	}
+	lost := ended{out: tracon.Outcome{Ending: executor.Exited(3)}, lost: map[string]error{"a": fs.ErrExist}}
+	if got := lost.exit(); got != 125 {
+		t.Errorf("files that were not written: exit code %d, want 125", got)
+	}
 }
 
 var flagsDecl = gate.Declaration{
@@ -174,16 +178,26 @@ func TestWriteOutputsStaysInside(t *testing.T) {
 	if err := os.Symlink(dir, filepath.Join(out, "link")); err != nil {
 		t.Fatal(err)
 	}
+	folder, err := openOut(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.close()
 	for _, path := range []string{"../escaped", "link/escaped", "a/../../escaped"} {
-		if err := writeOutputs(out, []bundle.File{{Path: path, Data: []byte("x")}}); err == nil {
+		if lost := folder.write([]bundle.File{{Path: path, Data: []byte("x")}}); lost[path] == nil {
 			t.Errorf("%s: no error", path)
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "escaped")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file was written outside: %v", err)
 	}
-	if err := writeOutputs(filepath.Join(dir, "new", "out"), []bundle.File{{Path: "a/b", Data: []byte("x")}}); err != nil {
-		t.Error(err)
+	fresh, err := openOut(filepath.Join(dir, "new", "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.close()
+	if lost := fresh.write([]bundle.File{{Path: "a/b", Data: []byte("x")}}); len(lost) > 0 {
+		t.Error(lost)
 	}
 }
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -99,26 +101,66 @@ func (a *app) readAll(name string, max int) ([]byte, error) {
 	return data, err
 }
 
-// writeOutputs writes the files that a script returned below dir, which is made
-// if need be. The script chose their names, so nothing leaves dir: the folder
-// is opened once, and what lies in it is reached beneath that alone.
-func writeOutputs(dir string, files []bundle.File) error {
+// An outFolder is where the files that a script returns go. The script chose
+// their names, so nothing leaves it: the folder is opened once, and what lies in
+// it is reached beneath that alone. The zero value is none.
+type outFolder struct {
+	dir  string
+	root *os.Root
+}
+
+// openOut makes dir if need be, opens it, and sees that a file can be made in it:
+// what a script returned cannot be had again when it turns out too late.
+func openOut(dir string) (o outFolder, err error) {
+	if dir == "" {
+		return outFolder{}, nil
+	}
+	defer func() {
+		if err != nil {
+			err = hint(fmt.Errorf("--out: %w", err), "nothing was run; name a folder that you can write to, or one that is to be made")
+		}
+	}()
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("--out: %w", err)
+		return outFolder{}, err
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("--out: %w", err)
+		return outFolder{}, err
 	}
-	defer root.Close()
+	probe := ".tracon-" + rand.Text()
+	f, err := root.OpenFile(probe, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return outFolder{}, errors.Join(err, root.Close())
+	}
+	if err := errors.Join(f.Close(), root.Remove(probe)); err != nil {
+		return outFolder{}, errors.Join(err, root.Close())
+	}
+	return outFolder{dir, root}, nil
+}
+
+func (o outFolder) close() error {
+	if o.root == nil {
+		return nil
+	}
+	return o.root.Close()
+}
+
+// write writes the files, each that can be, and returns why the others, by their
+// paths, were not.
+func (o outFolder) write(files []bundle.File) map[string]error {
+	lost := map[string]error{}
+	if o.root == nil {
+		return lost
+	}
 	for _, f := range files {
 		name := filepath.FromSlash(f.Path)
-		if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			return fmt.Errorf("--out: %w", err)
+		err := o.root.MkdirAll(filepath.Dir(name), 0o777)
+		if err == nil {
+			err = o.root.WriteFile(name, f.Data, 0o666)
 		}
-		if err := root.WriteFile(name, f.Data, 0o666); err != nil {
-			return fmt.Errorf("--out: %w", err)
+		if err != nil {
+			lost[f.Path] = err
 		}
 	}
-	return nil
+	return lost
 }

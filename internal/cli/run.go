@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -107,7 +109,7 @@ Exit codes: the script's own from 0 to 122; 123 for its own above that; 124 time
 out; 125 Tracon could not; 126 refused by a gate; 128+n killed by signal n, or
 130 and 143 when you stop it.`,
 		Example: `  tracon run --grant examples/skills/unit-converter scripts/convert.py -- --value 26.2 --factor 1.60934
-  tracon run sales-report scripts/report.py --in sales.csv --out results -- --month 2026-10
+  tracon run csv-summary scripts/summarize.py --in sales.csv --out results
   tracon run unit-converter scripts/convert.py --args '{"value":26.2,"factor":1.60934}' --json`,
 		Args:              callArgs,
 		ValidArgsFunction: a.completeSkill,
@@ -132,6 +134,11 @@ func (a *app) run(ctx context.Context, h *daemon.House, f *callFlags, args []str
 	if err != nil {
 		return err
 	}
+	folder, err := openOut(outDir)
+	if err != nil {
+		return err
+	}
+	defer folder.close()
 	runner, err := h.Start(ctx)
 	if err != nil {
 		return a.lost(err)
@@ -151,12 +158,7 @@ func (a *app) run(ctx context.Context, h *daemon.House, f *callFlags, args []str
 	if cerr := h.Stop(context.WithoutCancel(ctx)); cerr != nil && err == nil {
 		err = cerr
 	}
-	if outDir != "" && len(out.Outputs) > 0 {
-		if werr := writeOutputs(outDir, out.Outputs); werr != nil {
-			return errors.Join(werr, a.report(ctx, h, args[0], call, out, err, outDir, dropped))
-		}
-	}
-	return a.report(ctx, h, args[0], call, out, err, outDir, dropped)
+	return a.report(ctx, h, args[0], call, ended{out, err, outDir, folder.write(out.Outputs)}, dropped)
 }
 
 // follow shows output while the script runs, where a person watches. It returns
@@ -182,6 +184,44 @@ func (a *app) follow(call *gate.Call) func() (showedAll bool) {
 		return call.Live.Dropped() == 0
 	}
 }
+
+// ended is what came of a call, and of the files that the script returned.
+type ended struct {
+	out    tracon.Outcome
+	err    error
+	outDir string
+	lost   map[string]error // why a file could not be written into outDir, by its path
+}
+
+// codeNotWritten is the code of a call whose files could not all be written.
+const codeNotWritten = "outputs_not_written"
+
+// exit is the exit code. Files that are lost make it Tracon's, where the call
+// itself came to its end.
+func (e ended) exit() int {
+	if e.err == nil && len(e.lost) > 0 {
+		return exitTracon
+	}
+	return runExit(e.out, e.err)
+}
+
+// loss says which files were not written and why, or is nil.
+func (e ended) loss() error {
+	if len(e.lost) == 0 {
+		return nil
+	}
+	var parts []string
+	for i, path := range slices.Sorted(maps.Keys(e.lost)) {
+		if i == maxNamed {
+			parts = append(parts, fmt.Sprintf("and %d more", len(e.lost)-i))
+			break
+		}
+		parts = append(parts, path+": "+e.lost[path].Error())
+	}
+	return fmt.Errorf("not written to %s, and lost: %s", e.outDir, strings.Join(parts, "; "))
+}
+
+const lossRemedy = "the script has run, and each run counts; make room or the folder writable, then run it again if it may run twice"
 
 // outcomeJSON is what came of a call, as --json writes it.
 type outcomeJSON struct {
@@ -211,9 +251,10 @@ type outcomeJSON struct {
 }
 
 type outputJSON struct {
-	Path   string        `json:"path"`
-	Size   int           `json:"size"`
-	Digest bundle.Digest `json:"digest"`
+	Path    string        `json:"path"`
+	Size    int           `json:"size"`
+	Digest  bundle.Digest `json:"digest"`
+	Written bool          `json:"written"` // into the folder of --out
 }
 
 type auditJSON struct {
@@ -230,7 +271,8 @@ type errorJSON struct {
 	Changes []changeJSON `json:"changes,omitempty"`
 }
 
-func toOutcomeJSON(call gate.Call, out tracon.Outcome, err error) outcomeJSON {
+func toOutcomeJSON(call gate.Call, e ended) outcomeJSON {
+	out, err := e.out, e.err
 	j := outcomeJSON{ID: out.ID, Tenant: call.Tenant, Skill: call.Skill, Script: call.Script, Code: tracon.Code(out, err),
 		TimedOut: out.Ending.TimedOut(), Abandoned: out.Abandoned, Stdout: out.Stdout, Stderr: out.Stderr,
 		Truncated: out.Truncated, Replaced: out.Replaced, Outputs: []outputJSON{}, Notes: append([]string{}, out.Notes...),
@@ -246,7 +288,8 @@ func toOutcomeJSON(call gate.Call, out tracon.Outcome, err error) outcomeJSON {
 		j.Signal = &n
 	}
 	for _, f := range out.Outputs {
-		j.Outputs = append(j.Outputs, outputJSON{f.Path, len(f.Data), bundle.Sum(f.Data)})
+		_, lost := e.lost[f.Path]
+		j.Outputs = append(j.Outputs, outputJSON{f.Path, len(f.Data), bundle.Sum(f.Data), e.outDir != "" && !lost})
 	}
 	if out.Receipt.Valid() {
 		j.Audit = &auditJSON{Index: out.Receipt.Index(), Hash: out.Receipt.Hash().String()}
@@ -262,13 +305,16 @@ func toOutcomeJSON(call gate.Call, out tracon.Outcome, err error) outcomeJSON {
 		if d, ok := errors.AsType[*gate.Denial](err); ok {
 			j.Error.Reason, j.Error.Remedy = d.Err.Error(), d.Remedy
 		}
+	} else if loss := e.loss(); loss != nil {
+		j.Code = codeNotWritten
+		j.Error = &errorJSON{Code: j.Code, Reason: loss.Error(), Remedy: lossRemedy}
 	}
 	return j
 }
 
 // report shows what came of the call and returns the exit code as an error.
-func (a *app) report(ctx context.Context, h *daemon.House, skill string, call gate.Call, out tracon.Outcome, err error, outDir string, shown bool) error {
-	code := runExit(out, err)
+func (a *app) report(ctx context.Context, h *daemon.House, skill string, call gate.Call, e ended, shown bool) error {
+	out, err, code := e.out, e.err, e.exit()
 	if i, ok := errors.AsType[interrupted](context.Cause(ctx)); ok && errors.Is(err, tracon.ErrCancelled) {
 		code = exitSignal + int(i.signal)
 	}
@@ -278,7 +324,7 @@ func (a *app) report(ctx context.Context, h *daemon.House, skill string, call ga
 	}
 	denial, refused := errors.AsType[*gate.Denial](err)
 	if a.json {
-		j := toOutcomeJSON(call, out, err)
+		j := toOutcomeJSON(call, e)
 		if refused && denial.Gate == gate.PinGate {
 			j.Error.Changes, _ = a.changes(context.WithoutCancel(ctx), h, call)
 		}
@@ -292,7 +338,7 @@ func (a *app) report(ctx context.Context, h *daemon.House, skill string, call ga
 		a.say("tracon: note: %s", n)
 	}
 	if len(out.Outputs) > 0 {
-		a.sayOutputs(out.Outputs, outDir)
+		a.sayOutputs(e)
 	}
 	switch {
 	case refused:
@@ -332,20 +378,31 @@ func (a *app) print(w io.Writer, text string) {
 	io.WriteString(w, text)
 }
 
-func (a *app) sayOutputs(files []bundle.File, dir string) {
+// maxNamed is how many files one line names.
+const maxNamed = 8
+
+func (a *app) sayOutputs(e ended) {
 	var names []string
-	for i, f := range files {
-		if i == 8 {
-			names = append(names, fmt.Sprintf("and %d more", len(files)-i))
+	there := len(e.out.Outputs) - len(e.lost)
+	for _, f := range e.out.Outputs {
+		if _, lost := e.lost[f.Path]; lost {
+			continue
+		}
+		if len(names) == maxNamed {
+			names = append(names, fmt.Sprintf("and %d more", there-maxNamed))
 			break
 		}
 		names = append(names, fmt.Sprintf("%s (%d bytes)", f.Path, len(f.Data)))
 	}
-	if dir == "" {
+	switch {
+	case e.outDir == "":
 		a.say("tracon: files returned and dropped: %s; --out DIR keeps them", strings.Join(names, ", "))
-		return
+	case there > 0:
+		a.say("tracon: files in %s: %s", e.outDir, strings.Join(names, ", "))
 	}
-	a.say("tracon: files in %s: %s", dir, strings.Join(names, ", "))
+	if loss := e.loss(); loss != nil {
+		a.say("tracon: %s\n  %s", loss, lossRemedy)
+	}
 }
 
 // sayRefused says which gate refused, why, and what to do.
