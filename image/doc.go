@@ -20,7 +20,8 @@
 // An archive is refused whole for a name with "..", one below a link or a file, a
 // hard link to what is not a file before it in the archive, a path that comes
 // twice (two readers would see two file systems; a folder may come again), or more
-// than the [Limits]. While it is unpacked there is no link on the disk: they are
+// than the [Limits]; and for one that breaks off before its end mark, or has anything
+// but zeros behind it. While it is unpacked there is no link on the disk: they are
 // made last, so that none can be followed.
 //
 // # The digest

@@ -18,6 +18,10 @@ var compressions = []struct{ magic, name string }{
 // headerBytes is how much an archive may have beside the files, for each entry.
 const headerBytes = 8 << 10
 
+// endBytes is how much more it may have: its end mark, and the zeros that fill the
+// last record.
+const endBytes = 1 << 20
+
 // readTar unpacks a tar archive, plain or compressed with gzip.
 func (u *unpacker) readTar(ctx context.Context, r io.Reader) error {
 	buffered := bufio.NewReaderSize(r, 64<<10)
@@ -36,12 +40,16 @@ func (u *unpacker) readTar(ctx context.Context, r io.Reader) error {
 		r = z
 	}
 	l := u.tree.limits
-	archive := tar.NewReader(&bounded{r, l.Bytes + int64(l.Entries)*headerBytes})
+	whole := &bounded{r: r, left: l.Bytes + int64(l.Entries)*headerBytes + endBytes}
+	archive := tar.NewReader(whole)
 	for {
 		h, err := archive.Next()
 		switch {
 		case err == io.EOF:
-			return u.rootFileSystem()
+			if err := u.rootFileSystem(); err != nil {
+				return err
+			}
+			return whole.end(ctx)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, ErrContent):
@@ -96,10 +104,12 @@ func (u *unpacker) rootFileSystem() error {
 	return nil
 }
 
-// A bounded reader fails when more is read.
+// A bounded reader fails when more is read. It tells that there is no more only
+// with a read that gets nothing.
 type bounded struct {
-	r    io.Reader
-	left int64
+	r     io.Reader
+	left  int64
+	ended bool // somebody was told that there is no more
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -108,5 +118,37 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
+	if err == io.EOF && n > 0 {
+		err = nil
+	}
+	b.ended = b.ended || err == io.EOF
 	return n, err
+}
+
+// end holds that the archive that was read to its end is whole. A tar reader takes
+// one that just breaks off between two entries for whole, so that the end mark, two
+// blocks of zeros, must have been there before the bytes ended; and behind it may
+// come zeros alone. With them gzip compares its checksum.
+func (b *bounded) end(ctx context.Context) error {
+	if b.ended {
+		return bad("it breaks off: the end mark of a tar archive is missing")
+	}
+	var buffer [32 << 10]byte
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n, err := b.Read(buffer[:])
+		if len(bytes.Trim(buffer[:n], "\x00")) > 0 {
+			return bad("something comes behind its end mark")
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, ErrContent):
+			return err
+		case err != nil:
+			return bad("it cannot be read to its end: %w", err)
+		}
+	}
 }
