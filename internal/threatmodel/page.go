@@ -34,7 +34,7 @@ func (m Model) Page(cases []Case) string {
 
 	p("\n## What is promised\n")
 	p("`P`: at every tier. `T1`: from the tier `sandbox` on. `D`: it shows afterwards, and is not prevented. `-`: not promised.")
-	p("`later`: the door that this attacker would come through is not built yet, so nothing is promised.\n")
+	p("`later`: the door through which this attacker would win that is not built yet, so nothing is promised.\n")
 	head, line := "| impact |", "|---|"
 	for _, a := range m.Attackers {
 		head, line = head+" "+a.ID+" |", line+"---|"
