@@ -77,6 +77,33 @@ func (i *Image) told() (*tree, error) {
 	return parseManifest(b)
 }
 
+// verify compares the whole image with its digest.
+func (i *Image) verify(ctx context.Context) error {
+	want, err := i.told()
+	if err != nil {
+		return err
+	}
+	got, err := i.read(ctx)
+	if err != nil {
+		return damage(err)
+	}
+	if p, differs := want.differs(got); differs {
+		return fmt.Errorf("%w: %q", ErrDamaged, p)
+	}
+	return nil
+}
+
+// damage makes ErrDamaged of what the operating system says where an image lacks
+// something, has another kind of thing in its place, or forbids to read it.
+func damage(err error) error {
+	for _, what := range []error{fs.ErrNotExist, fs.ErrPermission, unix.ENOTDIR, unix.ELOOP} {
+		if errors.Is(err, what) {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+	}
+	return err
+}
+
 // read reads the whole image.
 func (i *Image) read(ctx context.Context) (*tree, error) {
 	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", i.root.Fd()))
@@ -84,6 +111,13 @@ func (i *Image) read(ctx context.Context) (*tree, error) {
 		return nil, err
 	}
 	defer root.Close()
+	info, err := i.root.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Sys().(*syscall.Stat_t).Mode&0o7777 != 0o555 {
+		return nil, fmt.Errorf("%w: the mode of its root", ErrDamaged)
+	}
 	t := &tree{nodes: map[string]node{}}
 	return t, t.look(ctx, root, ".")
 }
@@ -118,6 +152,7 @@ func lookAt(root *os.Root, p string) (n node, err error) {
 	if err != nil {
 		return n, err
 	}
+	perm := os.FileMode(info.Sys().(*syscall.Stat_t).Mode & 0o7777)
 	switch info.Mode().Type() {
 	case fs.ModeDir:
 		n = node{kind: folder}
@@ -126,20 +161,22 @@ func lookAt(root *os.Root, p string) (n node, err error) {
 		n.target, err = root.Readlink(p)
 		return n, err
 	case 0:
+		n = node{kind: file, exec: info.Mode()&0o111 != 0, time: info.ModTime().Unix()}
+		if perm != mode(n) {
+			return node{}, nil
+		}
 		f, err := root.OpenFile(p, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if err != nil {
 			return n, err
 		}
 		defer f.Close()
-		n = node{kind: file, exec: info.Mode()&0o111 != 0, time: info.ModTime().Unix()}
 		h := sha256.New()
 		if n.size, err = io.Copy(h, f); err != nil {
 			return n, err
 		}
 		h.Sum(n.sum[:0])
 	}
-	st := info.Sys().(*syscall.Stat_t)
-	if os.FileMode(st.Mode&0o7777) != mode(n) {
+	if perm != mode(n) {
 		return node{}, nil
 	}
 	return n, nil

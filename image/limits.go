@@ -42,7 +42,7 @@ var (
 	// ErrInUse: a run has the image, or an import has just made it.
 	ErrInUse = errors.New("image: in use")
 
-	// ErrDamaged: what lies there is not what was imported. Remove it and import it
-	// again.
+	// ErrDamaged: what lies there is not what was imported. End what has it, and
+	// import the same again: that puts what was imported in its place.
 	ErrDamaged = errors.New("image: it is not what was imported")
 )

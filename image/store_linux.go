@@ -48,7 +48,12 @@ func (s *Store) open() (*os.Root, error) {
 //
 // One that wraps ErrContent for what cannot be imported; the cause of ctx; ErrInUse
 // or ErrNotFound when the same was being imported or removed at that moment, which
-// to try again is worth; what the operating system says. Nothing is left then.
+// to try again is worth; one that wraps ErrInUse and ErrDamaged when what is here
+// already is damaged, and somebody holds it; what the operating system says. Nothing
+// is left then.
+//
+// What is here already is compared with its digest and, where it is damaged,
+// replaced.
 func (s *Store) ImportTar(ctx context.Context, r io.Reader, l Limits) (*Import, error) {
 	return s.unpack(ctx, l, func(u *unpacker) error { return u.readTar(ctx, r) })
 }
@@ -109,11 +114,19 @@ func (s *Store) unpack(ctx context.Context, l Limits, read func(*unpacker) error
 	}
 	digest := bundle.Sum(manifest)
 	made = &Import{Info: u.tree.info(digest), Skipped: u.skipped, Left: u.left}
-	if made.Image, err = s.Image(digest); err == nil {
+	made.Image, err = s.whole(ctx, digest)
+	switch {
+	case err == nil:
 		return made, nil // it is here already
-	}
-	made.Image = nil
-	if !errors.Is(err, ErrNotFound) {
+	case errors.Is(err, ErrDamaged):
+		damaged := err
+		if err = discard(dir, digest, nil); errors.Is(err, ErrInUse) {
+			return nil, fmt.Errorf("%w; what has it must end before this can take its place: %w", damaged, err)
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	case !errors.Is(err, ErrNotFound):
 		return nil, err
 	}
 	made.Image, err = publish(dir, name, digest, held)
@@ -124,6 +137,18 @@ func (s *Store) unpack(ctx context.Context, l Limits, read func(*unpacker) error
 		made = nil
 	}
 	return made, err
+}
+
+// whole opens the image where it is what its digest says.
+func (s *Store) whole(ctx context.Context, d bundle.Digest) (*Image, error) {
+	i, err := s.Image(d)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.verify(ctx); err != nil {
+		return nil, errors.Join(err, i.Close())
+	}
+	return i, nil
 }
 
 // begin makes a folder for what is to become an image, and locks it.
@@ -275,7 +300,8 @@ func list(dir *os.Root, name string) ([]string, error) {
 //
 // # Errors
 //
-// ErrNotFound; ErrInUse while it is being imported or removed.
+// ErrNotFound; ErrInUse while it is being imported or removed; one that wraps
+// ErrDamaged when it has no root that can be read.
 func (s *Store) Image(d bundle.Digest) (*Image, error) {
 	dir, err := s.open()
 	if err != nil {
@@ -289,7 +315,7 @@ func (s *Store) Image(d bundle.Digest) (*Image, error) {
 	root, err := dir.OpenFile(path.Join(d.Hex(), rootName), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		held.Close()
-		return nil, err
+		return nil, damage(err)
 	}
 	return &Image{d, held, root}, nil
 }
@@ -345,18 +371,7 @@ func (s *Store) Verify(ctx context.Context, d bundle.Digest) error {
 		return err
 	}
 	defer i.Close()
-	want, err := i.told()
-	if err != nil {
-		return err
-	}
-	got, err := i.read(ctx)
-	if err != nil {
-		return err
-	}
-	if p, differs := want.differs(got); differs {
-		return fmt.Errorf("%w: %q", ErrDamaged, p)
-	}
-	return nil
+	return i.verify(ctx)
 }
 
 // Remove removes the image.
@@ -372,11 +387,20 @@ func (s *Store) Remove(d bundle.Digest) error {
 	}
 	defer dir.Close()
 	sweep(dir)
+	return discard(dir, d, nil)
+}
+
+// discard removes the image unless keep, where it is not nil, wants it: keep is
+// asked when nobody else can have the image any more, and nobody can open it.
+func discard(dir *os.Root, d bundle.Digest, keep func(bundle.Digest) bool) error {
 	held, err := lock(dir, d.Hex(), unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	defer held.Close()
+	if keep != nil && keep(d) {
+		return ErrInUse
+	}
 	name := unfinished + rand.Text()
 	if err := dir.Rename(d.Hex(), name); err != nil {
 		return err
@@ -385,12 +409,23 @@ func (s *Store) Remove(d bundle.Digest) error {
 }
 
 // Prune removes the images that keep does not want and nobody holds, and returns
-// their digests.
+// their digests. Keep is asked about an image before it is touched, and again when
+// nobody else can have it any more: it must look afresh each time. So what got a
+// name from somebody who held it until then is never removed.
 func (s *Store) Prune(keep func(bundle.Digest) bool) ([]bundle.Digest, error) {
+	dir, err := s.open()
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	sweep(dir)
 	here, err := s.List()
 	var gone []bundle.Digest
 	for _, d := range slices.DeleteFunc(here, keep) {
-		switch rerr := s.Remove(d); {
+		switch rerr := discard(dir, d, keep); {
 		case rerr == nil:
 			gone = append(gone, d)
 		case !errors.Is(rerr, ErrInUse) && !errors.Is(rerr, ErrNotFound):
