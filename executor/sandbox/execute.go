@@ -186,6 +186,9 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 
 // form makes the cgroups of a run and writes its box's program.
 func (e *Executor) form(r *staged, tenant string, l box.Limits) (err error) {
+	if r.order.network == gate.Loopback {
+		l = e.limits.ofSockets(l)
+	}
 	if r.group, err = e.limits.newRun(tenant, r.name, l); err != nil {
 		return err
 	}

@@ -129,6 +129,29 @@ func TestLoopbackSockets(t *testing.T) {
 	}
 }
 
+// B10: a buffer of a socket is never as large as a script wishes; all else that it
+// may set it sets.
+func TestLoopbackBuffers(t *testing.T) {
+	f := decode(encode(compile(loopbackRules())))
+	for _, tc := range []struct {
+		name string
+		args [6]uint64
+		want action
+	}{
+		{"SO_SNDBUF", [6]uint64{3, unix.SOL_SOCKET, unix.SO_SNDBUF}, pretend},
+		{"SO_RCVBUF", [6]uint64{3, unix.SOL_SOCKET, unix.SO_RCVBUF}, pretend},
+		{"SO_SNDBUFFORCE", [6]uint64{3, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE}, pretend},
+		{"SO_RCVBUFFORCE", [6]uint64{3, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE}, pretend},
+		{"upper halves do not count", [6]uint64{3, 1<<32 | unix.SOL_SOCKET, 1<<32 | unix.SO_RCVBUF}, pretend},
+		{"SO_REUSEADDR", [6]uint64{3, unix.SOL_SOCKET, unix.SO_REUSEADDR}, allow},
+		{"an option of TCP with the same number", [6]uint64{3, unix.IPPROTO_TCP, unix.SO_RCVBUF}, allow},
+	} {
+		if got := answerOf(t, f, arch, unix.SYS_SETSOCKOPT, tc.args); got != uint32(tc.want) {
+			t.Errorf("%s: got %#x, want %#x", tc.name, got, uint32(tc.want))
+		}
+	}
+}
+
 func isTable(t *testing.T, table map[uintptr]rule) {
 	f := decode(encode(compile(table)))
 	if len(f) == 0 || len(f) >= 4096 {

@@ -74,6 +74,27 @@ func (l *limits) of(memory int64, processes int) box.Limits {
 	return r
 }
 
+// ofSockets returns the limits of a run with loopback. A cgroup of version 2 counts
+// what waits in sockets with all other memory; one of version 1 has a limit of its
+// own for it: a quarter more.
+func (l *limits) ofSockets(r box.Limits) box.Limits {
+	if l.v1.HoldsSockets() {
+		r.Sockets = r.Memory / 4
+	}
+	return r
+}
+
+// sockets says what limits the memory that waits in the sockets of a run.
+func (l *limits) sockets() string {
+	switch {
+	case l.v2Memory:
+		return "what waits in its sockets counts to its memory"
+	case l.v1.HoldsSockets():
+		return "what waits in its sockets is limited by its cgroup, to a quarter of its memory beside it"
+	}
+	return "no cgroup limits the memory of what waits in its sockets"
+}
+
 func (l *limits) close() error {
 	if l == nil {
 		return nil

@@ -28,6 +28,11 @@ func loopbackRules() map[uintptr]rule {
 		{arg: 1, mask: 0xf, is: []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM}, not: true, then: forbidden},
 		{arg: 2, is: []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}, not: true, then: noProtocol},
 	}, allow}
+	// A script's own wish for a buffer goes up to the host's bound, 4 MiB and more.
+	r[unix.SYS_SETSOCKOPT] = rule{[]test{
+		{arg: 1, is: []uint32{unix.SOL_SOCKET}, not: true, then: allow},
+		{arg: 2, is: []uint32{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE}, then: pretend},
+	}, allow}
 	return r
 }
 
@@ -59,9 +64,9 @@ func (p *program) raise() {
 	p.call(unix.SYS_SOCKET, number(unix.AF_INET), number(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), number(0)).into(socket)
 	p.call(unix.SYS_IOCTL, socket.value(), number(unix.SIOCSIFFLAGS), p.bytes(request))
 	p.call(unix.SYS_CLOSE, socket.value())
-	// What waits in sockets is the kernel's memory, which not every cgroup counts, and
-	// all of a host share one bound: a connection holds 128 KiB each way, in place of
-	// megabytes. Where /proc/sys cannot be written, that is not held.
+	// All connections of a host share one bound: one of a run holds 128 KiB each way,
+	// in place of megabytes. Where /proc/sys cannot be written, that is not held. What
+	// holds all sockets of a run together, and those of UDP too, is its cgroup.
 	begin := len(p.steps)
 	for _, name := range []string{"tcp_rmem", "tcp_wmem"} {
 		p.write("/proc/sys/net/ipv4/"+name, "4096 65536 131072")
@@ -135,6 +140,7 @@ func (e *Executor) mayHave(n gate.Network) error {
 // wallOfLoopback returns the wall around runs that have loopback, where it stands.
 func (e *Executor) wallOfLoopback(w executor.Wall) executor.Wall {
 	if e.noLoopback == nil {
+		w.Proof += "; " + e.limits.sockets()
 		return w
 	}
 	return executor.Wall{Name: w.Name, Proof: "a run that is to have it is refused: " + strings.ReplaceAll(e.noLoopback.Error(), "\n", "; "), Remedy: "none is needed where no policy asks for loopback"}
