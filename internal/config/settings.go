@@ -187,11 +187,11 @@ var Settings = []Setting{
 	duration("slot_wait", "how long a call waits for a slot; 0s: 30s", func(c *Config) *time.Duration { return &c.SlotWait }),
 	duration("grace", "how long past a script's timeout its end is waited for; 0s: 5s", func(c *Config) *time.Duration { return &c.Grace }),
 	size("disk_rate", "what a sandboxed run may read from a disk in a second, such as 50MiB; 0: not limited", func(c *Config) *int64 { return &c.DiskRate }),
-	size("max_file", "size of one file of a skill", func(c *Config) *int64 { return &c.Content.FileBytes }),
-	size("max_skill", "size of all files of a skill", func(c *Config) *int64 { return &c.Content.TotalBytes }),
-	whole("max_files", "files of a skill", func(c *Config) *int { return &c.Content.Files }),
-	whole("max_depth", "elements of a path in a skill", func(c *Config) *int { return &c.Content.Depth }),
-	whole("max_path", "bytes of a path in a skill", func(c *Config) *int { return &c.Content.PathBytes }),
+	size("max_file", "size of one file of a skill; 0: "+FormatSize(bundle.DefaultFileBytes), func(c *Config) *int64 { return &c.Content.FileBytes }),
+	size("max_skill", "size of all files of a skill; 0: "+FormatSize(bundle.DefaultTotalBytes), func(c *Config) *int64 { return &c.Content.TotalBytes }),
+	whole("max_files", "files of a skill; 0: "+strconv.Itoa(bundle.DefaultFiles), func(c *Config) *int { return &c.Content.Files }),
+	whole("max_depth", "elements of a path in a skill; 0: "+strconv.Itoa(bundle.DefaultDepth), func(c *Config) *int { return &c.Content.Depth }),
+	whole("max_path", "bytes of a path in a skill; 0: "+strconv.Itoa(bundle.DefaultPathBytes), func(c *Config) *int { return &c.Content.PathBytes }),
 }
 
 func notBlank(s string) error {
