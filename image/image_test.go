@@ -264,14 +264,16 @@ func TestNoArchive(t *testing.T) {
 
 // Each limit holds at its value and not above it.
 func TestLimits(t *testing.T) {
-	data := archive(t, item{name: "a/b", content: "12345"}, item{name: "c", content: "678"}, item{name: "p", kind: tar.TypeFifo})
+	data := archive(t, item{name: "a/b", content: "12345"}, item{name: "c", content: "678"}, item{name: "p", kind: tar.TypeFifo}, item{name: "d", kind: tar.TypeLink, target: "c"}, item{name: "e", kind: tar.TypeSymlink, target: "a/b"})
 	for _, tc := range []struct {
 		name   string
 		limits Limits
 		ok     bool
 	}{
-		{"all at their value", Limits{Entries: 4, Bytes: 8, PathBytes: 3, Depth: 2}, true},
-		{"one entry less", Limits{Entries: 3}, false},
+		{"all at their value", Limits{Entries: 6, Bytes: 8, PathBytes: 3, Depth: 2, TextBytes: 10}, true},
+		{"one entry less", Limits{Entries: 5}, false},
+		{"one byte of names less", Limits{TextBytes: 9}, false},
+		{"negative for names", Limits{TextBytes: -1}, false},
 		{"one byte less", Limits{Bytes: 7}, false},
 		{"one element less", Limits{Depth: 1}, false},
 		{"negative", Limits{Bytes: -1}, false},
@@ -286,6 +288,14 @@ func TestLimits(t *testing.T) {
 				t.Errorf("err = %v, want none: %v", err, tc.ok)
 			}
 		})
+	}
+	// Nobody has to ask for the limit of all names together.
+	names := newTree(Limits{})
+	if err := names.name(strings.Repeat("a", DefaultTextBytes-1), "b"); err != nil {
+		t.Errorf("names at the default limit: %v", err)
+	}
+	if err := names.name("", "b"); !errors.Is(err, ErrContent) {
+		t.Errorf("names above the default limit: err = %v, want ErrContent", err)
 	}
 	// An archive that is small when it is compressed does not get to be large.
 	bomb, writer := io.Pipe()

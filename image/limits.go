@@ -11,6 +11,7 @@ const (
 	DefaultBytes     = 4 << 30
 	DefaultPathBytes = 1024
 	DefaultDepth     = 64
+	DefaultTextBytes = 64 << 20
 )
 
 // Limits bound what is imported. A zero field means its default; a negative one
@@ -20,6 +21,7 @@ type Limits struct {
 	Bytes     int64 // of all files, holes too; zero: 4 GiB
 	PathBytes int   // of one path, and of the text of one link; zero: 1,024
 	Depth     int   // elements of a path; zero: 64
+	TextBytes int   // of all paths and texts of links together, which are kept in memory; zero: 64 MiB
 }
 
 func (l Limits) orDefaults() Limits {
@@ -27,6 +29,7 @@ func (l Limits) orDefaults() Limits {
 	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
 	l.PathBytes = cmp.Or(l.PathBytes, DefaultPathBytes)
 	l.Depth = cmp.Or(l.Depth, DefaultDepth)
+	l.TextBytes = cmp.Or(l.TextBytes, DefaultTextBytes)
 	return l
 }
 

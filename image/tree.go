@@ -37,6 +37,7 @@ type tree struct {
 	nodes   map[string]node
 	entries int   // those that were left out too
 	bytes   int64 // of the files
+	text    int   // bytes of the paths and the texts of links
 }
 
 func newTree(l Limits) *tree { return &tree{limits: l.orDefaults(), nodes: map[string]node{}} }
@@ -86,6 +87,17 @@ func (t *tree) count(bytes int64) error {
 	return nil
 }
 
+// name counts the path of an entry in, and the text of a link. Each of them alone
+// is bounded, and all of them are kept in memory.
+func (t *tree) name(p, target string) error {
+	n := len(p) + len(target)
+	if n > t.limits.TextBytes-t.text {
+		return bad("paths and texts of links of more than %d bytes together", t.limits.TextBytes)
+	}
+	t.text += n
+	return nil
+}
+
 // room holds that an entry may stand at p, and returns the folders above it that
 // are not there yet, the outermost first.
 func (t *tree) room(p string) (missing []string, err error) {
@@ -122,7 +134,11 @@ const manifestDomain = "tracon/image/1"
 
 // manifest returns the bytes that the digest is of.
 func (t *tree) manifest() []byte {
-	b := []byte(manifestDomain)
+	size := len(manifestDomain)
+	for p, n := range t.nodes {
+		size += 8 + len(p) + 2 + 8 + len(n.target) + 16 + len(n.sum)
+	}
+	b := append(make([]byte, 0, size), manifestDomain...) // it can be large: it is not to grow by copies
 	for _, p := range slices.Sorted(maps.Keys(t.nodes)) {
 		n := t.nodes[p]
 		b = appendText(b, p)

@@ -62,7 +62,7 @@ func (u *unpacker) above(p string) error {
 }
 
 func (u *unpacker) mkdir(p string) error {
-	if err := u.tree.count(0); err != nil {
+	if err := errors.Join(u.tree.count(0), u.tree.name(p, "")); err != nil {
 		return err
 	}
 	u.tree.nodes[p] = node{kind: folder}
@@ -80,8 +80,11 @@ func (u *unpacker) link(p, target string) error {
 	if err := u.above(p); err != nil {
 		return err
 	}
+	if err := errors.Join(u.tree.count(0), u.tree.name(p, target)); err != nil {
+		return err
+	}
 	u.tree.nodes[p] = node{kind: link, target: target}
-	return u.tree.count(0)
+	return nil
 }
 
 // hardLink makes p the same file as target, which came before.
@@ -93,10 +96,10 @@ func (u *unpacker) hardLink(p, target string) error {
 	if err := u.above(p); err != nil {
 		return err
 	}
-	u.tree.nodes[p] = n
-	if err := u.tree.count(0); err != nil {
+	if err := errors.Join(u.tree.count(0), u.tree.name(p, "")); err != nil {
 		return err
 	}
+	u.tree.nodes[p] = n
 	return u.root.Link(target, p)
 }
 
@@ -106,7 +109,7 @@ func (u *unpacker) file(ctx context.Context, p string, n node, r io.Reader) erro
 	if err := u.above(p); err != nil {
 		return err
 	}
-	if err := u.tree.count(n.size); err != nil {
+	if err := errors.Join(u.tree.count(n.size), u.tree.name(p, "")); err != nil {
 		return err
 	}
 	f, err := u.root.OpenFile(p, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
