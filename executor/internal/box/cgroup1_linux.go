@@ -122,6 +122,7 @@ type Control struct {
 // Limits are those of one run. A controller that is not held holds none.
 type Limits struct {
 	Memory     int64    // bytes
+	Sockets    int64    // bytes that wait in sockets, where they do not count to Memory; zero: no limit
 	Processes  int      // processes and threads
 	Processors float64  // of time
 	DiskRate   int64    // bytes that are read from each disk, and written to it, in a second; zero: no limit
@@ -186,7 +187,24 @@ func limit(controller, dir string, l Limits) error {
 	err := set("memory.limit_in_bytes", l.Memory)
 	_ = set("memory.memsw.limit_in_bytes", l.Memory)
 	_ = set("memory.swappiness", 0)
+	if l.Sockets > 0 {
+		err = errors.Join(err, set(socketsFile, l.Sockets))
+	}
 	return err
+}
+
+// socketsFile limits what waits in all sockets of the internet, those of UDP too,
+// whatever its name says.
+const socketsFile = "memory.kmem.tcp.limit_in_bytes"
+
+// HoldsSockets reports whether the cgroups can limit what waits in sockets: not
+// every kernel has that. The nil Controllers cannot.
+func (c *Controllers) HoldsSockets() bool {
+	if !c.Holds(MemoryController) {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(c.dirs[MemoryController], socketsFile))
+	return err == nil
 }
 
 // Enters returns a file for each hierarchy; a process that writes "0" into it

@@ -211,15 +211,25 @@ func (g *Cgroup) set(file, value string) error { return write(filepath.Join(g.di
 // write writes into a file of a cgroup. Each run writes a dozen, and a file of
 // package os, which asks whether it can be waited for, takes twice as long.
 func write(path, value string) error {
-	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	fd, err := uninterrupted(func() (int, error) { return unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	if _, err := unix.Write(fd, []byte(value)); err != nil {
+	if _, err := uninterrupted(func() (int, error) { return unix.Write(fd, []byte(value)) }); err != nil {
 		return &os.PathError{Op: "write", Path: path, Err: err}
 	}
 	return nil
+}
+
+// uninterrupted makes a system call again for as long as a signal, such as those by
+// which Go's scheduler interrupts, ends it before it has done anything.
+func uninterrupted(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); err != unix.EINTR {
+			return n, err
+		}
+	}
 }
 
 // Enter makes a process start in the cgroup. The nil Cgroup does nothing.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // B10: the cgroups of a tenant are made once and are there while one of its runs
@@ -107,6 +109,21 @@ func TestLimitsAsTheyAreWritten(t *testing.T) {
 		if got := wrote(file); got != want {
 			t.Errorf("%s is %q, want %q", file, got, want)
 		}
+	}
+	// Sockets of a run that has none are not limited: the file need not be there.
+	dir, wrote = pretend(t, "memory.limit_in_bytes", socketsFile)
+	must(t, limit(MemoryController, dir, limits))
+	if got := wrote(socketsFile); got != "" {
+		t.Errorf("sockets are limited to %q", got)
+	}
+	limits.Sockets = 16 << 20
+	must(t, limit(MemoryController, dir, limits))
+	if got := wrote(socketsFile); got != "16777216" {
+		t.Errorf("sockets are limited to %q", got)
+	}
+	dir, _ = pretend(t, "memory.limit_in_bytes")
+	if err := limit(MemoryController, dir, limits); err == nil {
+		t.Error("sockets are not limited, and nobody says so")
 	}
 	// A limit that cannot be written is an error, whatever the others are.
 	dir, _ = pretend(t, "blkio.throttle.read_bps_device")
@@ -211,5 +228,22 @@ func TestRunsOfTenantsUnified(t *testing.T) {
 	must(t, g.folder.Close(), SweepCgroup(instance))
 	if _, err := os.Stat(c.dir); !os.IsNotExist(err) {
 		t.Errorf("after the sweep there is %s (%v)", c.dir, err)
+	}
+}
+
+// A call that a signal interrupts is made again, and any other error is told.
+func TestUninterrupted(t *testing.T) {
+	calls := 0
+	n, err := uninterrupted(func() (int, error) {
+		if calls++; calls < 3 {
+			return -1, unix.EINTR
+		}
+		return 7, nil
+	})
+	if n != 7 || err != nil || calls != 3 {
+		t.Errorf("got %d, %v after %d calls", n, err, calls)
+	}
+	if _, err := uninterrupted(func() (int, error) { return -1, unix.ENOSPC }); err != unix.ENOSPC {
+		t.Errorf("got error %v, want ENOSPC", err)
 	}
 }
