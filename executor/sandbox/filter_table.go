@@ -22,8 +22,7 @@ var allowed = []uintptr{
 	unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT, unix.SYS_MKDIRAT, unix.SYS_UNLINKAT,
 	unix.SYS_SYMLINKAT, unix.SYS_LINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_MKNODAT,
 	unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT,
-	unix.SYS_TRUNCATE, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
-	unix.SYS_SYNC_FILE_RANGE, unix.SYS_UTIMENSAT, unix.SYS_GETDENTS64, unix.SYS_GETCWD,
+	unix.SYS_TRUNCATE, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_UTIMENSAT, unix.SYS_GETDENTS64, unix.SYS_GETCWD,
 	unix.SYS_CHDIR, unix.SYS_FCHDIR, unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_FCNTL, unix.SYS_FLOCK, unix.SYS_PIPE2,
 	unix.SYS_STATFS, unix.SYS_FSTATFS, unix.SYS_COPY_FILE_RANGE, unix.SYS_SENDFILE, unix.SYS_FADVISE64,
 	unix.SYS_READAHEAD, unix.SYS_UMASK,
@@ -80,8 +79,9 @@ var allowed = []uintptr{
 
 // pretended are the system calls that do nothing and say that they did. All files
 // of a run lie in memory, so there is nothing to write; the host's own disks have
-// to, and who waits for them is the host.
-var pretended = []uintptr{unix.SYS_SYNC, unix.SYS_SYNCFS}
+// to, and who waits for them is the host: a file that may only be read flushes its
+// disk too. (msync flushes none that cannot be written.)
+var pretended = []uintptr{unix.SYS_SYNC, unix.SYS_SYNCFS, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNC_FILE_RANGE}
 
 // killed are the system calls that no script has a use for.
 var killed = []uintptr{
