@@ -22,6 +22,11 @@ import (
 func twoImages(t *testing.T) (s *image.Store, list [2]*image.Image) {
 	t.Helper()
 	s = image.New(filepath.Join(t.TempDir(), "images"))
+	t.Cleanup(func() { // no mode lets an ordinary user remove its files as they are
+		if _, err := s.Prune(func(bundle.Digest) bool { return false }); err != nil {
+			t.Error(err)
+		}
+	})
 	for n, text := range []string{"one", "two"} {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
