@@ -49,7 +49,7 @@ func FuzzTar(f *testing.F) {
 			t.Fatal(err)
 		}
 		got := &tree{nodes: map[string]node{}}
-		if err := got.look(t.Context(), root, "."); err != nil {
+		if err := got.look(t.Context(), root, ".", nil); err != nil {
 			t.Fatal(err)
 		}
 		if p, differs := u.tree.differs(got); differs {

@@ -77,13 +77,19 @@ func (i *Image) told() (*tree, error) {
 	return parseManifest(b)
 }
 
-// verify compares the whole image with its digest.
-func (i *Image) verify(ctx context.Context) error {
+// Verify reads the whole image and compares it with its digest. Progress, if not
+// nil, is called with how many entries were read.
+//
+// # Errors
+//
+// One that wraps ErrDamaged and names the first path that is not as it was
+// imported; the cause of ctx.
+func (i *Image) Verify(ctx context.Context, progress func(done uint64)) error {
 	want, err := i.told()
 	if err != nil {
 		return err
 	}
-	got, err := i.read(ctx)
+	got, err := i.read(ctx, progress)
 	if err != nil {
 		return damage(err)
 	}
@@ -105,7 +111,7 @@ func damage(err error) error {
 }
 
 // read reads the whole image.
-func (i *Image) read(ctx context.Context) (*tree, error) {
+func (i *Image) read(ctx context.Context, progress func(done uint64)) (*tree, error) {
 	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", i.root.Fd()))
 	if err != nil {
 		return nil, err
@@ -119,10 +125,10 @@ func (i *Image) read(ctx context.Context) (*tree, error) {
 		return nil, fmt.Errorf("%w: the mode of its root", ErrDamaged)
 	}
 	t := &tree{nodes: map[string]node{}}
-	return t, t.look(ctx, root, ".")
+	return t, t.look(ctx, root, ".", progress)
 }
 
-func (t *tree) look(ctx context.Context, root *os.Root, dir string) error {
+func (t *tree) look(ctx context.Context, root *os.Root, dir string, progress func(done uint64)) error {
 	names, err := list(root, dir)
 	if err != nil {
 		return err
@@ -137,8 +143,11 @@ func (t *tree) look(ctx context.Context, root *os.Root, dir string) error {
 			return err
 		}
 		t.nodes[p] = n
+		if progress != nil {
+			progress(uint64(len(t.nodes)))
+		}
 		if n.kind == folder {
-			if err := t.look(ctx, root, p); err != nil {
+			if err := t.look(ctx, root, p, progress); err != nil {
 				return err
 			}
 		}

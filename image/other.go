@@ -56,6 +56,9 @@ func (*Image) Digest() bundle.Digest { return bundle.Digest{} }
 // Root returns nil.
 func (*Image) Root() *os.File { return nil }
 
+// Verify fails with an error that wraps errors.ErrUnsupported.
+func (*Image) Verify(context.Context, func(done uint64)) error { return errPlatform }
+
 // Close does nothing.
 func (*Image) Close() error { return nil }
 

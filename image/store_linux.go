@@ -33,6 +33,9 @@ type Store struct{ dir string }
 // user alone (mode 0700).
 func New(dir string) *Store { return &Store{dir} }
 
+// Dir returns the store's folder, which is not there before the first import.
+func (s *Store) Dir() string { return s.dir }
+
 func (s *Store) open() (*os.Root, error) {
 	r, err := os.OpenRoot(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,7 +148,7 @@ func (s *Store) whole(ctx context.Context, d bundle.Digest) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := i.verify(ctx); err != nil {
+	if err := i.Verify(ctx, nil); err != nil {
 		return nil, errors.Join(err, i.Close())
 	}
 	return i, nil
@@ -359,19 +362,18 @@ func (s *Store) Info(d bundle.Digest) (Info, error) {
 	return t.info(d), nil
 }
 
-// Verify reads the whole image and compares it with its digest.
+// Verify opens the image for [Image.Verify].
 //
 // # Errors
 //
-// ErrNotFound; ErrInUse; one that wraps ErrDamaged and names the first path that
-// is not as it was imported; the cause of ctx.
+// ErrNotFound; ErrInUse; as for [Image.Verify].
 func (s *Store) Verify(ctx context.Context, d bundle.Digest) error {
 	i, err := s.Image(d)
 	if err != nil {
 		return err
 	}
 	defer i.Close()
-	return i.verify(ctx)
+	return i.Verify(ctx, nil)
 }
 
 // Remove removes the image.

@@ -3,17 +3,20 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/fsck"
+	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/instance"
 	"github.com/tracon-go/tracon/store/postgres"
 )
 
-// Fsck checks that what is kept agrees with the log; see [fsck.Check]. It changes
-// nothing, and closes nothing of dead processes either.
+// Fsck checks that what is kept agrees with the log; see [fsck.Check]; and that
+// each runtime that is here is what was imported. It changes nothing, and closes
+// nothing of dead processes either.
 func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64), tell func(fsck.Finding)) (fsck.Report, error) {
 	instances := filepath.Join(h.Config.Data, InstancesFolder)
 	var failed error
@@ -42,7 +45,43 @@ func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64
 			return append(dead, staged...), errors.Join(err1, err2)
 		},
 	}, tell)
-	return report, errors.Join(err, failed)
+	if err = errors.Join(err, failed); err != nil {
+		return report, err
+	}
+	err = h.fsckImages(ctx, progress, func(f fsck.Finding) {
+		report.Findings++
+		tell(f)
+	})
+	return report, err
+}
+
+// mend is what to do about a runtime that was altered.
+const mend = "somebody or something wrote around Tracon: keep a copy for the inquiry, end what runs in it, and import the same again, which replaces it"
+
+// fsckImages reads each runtime that is here. One that is being imported or
+// removed, or was, is none yet, or no more.
+func (h *House) fsckImages(ctx context.Context, progress func(what string, done uint64), tell func(fsck.Finding)) error {
+	digests, err := h.Images.List()
+	if err != nil {
+		return err
+	}
+	for _, d := range digests {
+		i, err := h.Images.Image(d)
+		if err == nil {
+			err = errors.Join(i.Verify(ctx, func(done uint64) {
+				if progress != nil {
+					progress("entries of the runtime "+d.String(), done)
+				}
+			}), i.Close())
+		}
+		switch {
+		case errors.Is(err, image.ErrDamaged):
+			tell(fsck.Finding{Invariant: "runtime", What: fmt.Sprintf("%s: %v", d, err), Remedy: mend})
+		case err != nil && !errors.Is(err, image.ErrNotFound) && !errors.Is(err, image.ErrInUse):
+			return fmt.Errorf("fsck: the runtime %s: %w", d, err)
+		}
+	}
+	return nil
 }
 
 // signed reports whether anybody keeps a checkpoint of the log.

@@ -143,20 +143,35 @@ func (h *House) RemoveRuntime(ctx context.Context, actor, name, reason string) (
 	return meant, slices.Contains(left, meant), err
 }
 
-// prune removes the images that no name and no allow-list needs.
+// prune removes the images that no name and no allow-list needs. It looks afresh
+// for each image when nobody can have it any more; what cannot be looked up stays.
 func (h *House) prune(ctx context.Context) ([]bundle.Digest, error) {
-	needed := map[bundle.Digest]bool{}
+	var failed error
+	gone, err := h.Images.Prune(func(d bundle.Digest) bool {
+		needed, err := h.needs(ctx, d)
+		failed = errors.Join(failed, err)
+		return needed || err != nil
+	})
+	return gone, errors.Join(err, failed)
+}
+
+// needs reports whether a name or an allow-list needs the image.
+func (h *House) needs(ctx context.Context, d bundle.Digest) (bool, error) {
 	for _, hosts := range []gate.Hosts{h.Store, h.Hosts} {
 		host, err := hosts.Host(ctx)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		for _, d := range host.Runtimes {
-			needed[d] = true
+		for _, named := range host.Runtimes {
+			if named == d {
+				return true, nil
+			}
 		}
 		for _, in := range host.Interpreters {
-			needed[in.Image] = true
+			if in.Image == d {
+				return true, nil
+			}
 		}
 	}
-	return h.Images.Prune(func(d bundle.Digest) bool { return needed[d] })
+	return false, nil
 }

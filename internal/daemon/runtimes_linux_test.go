@@ -1,0 +1,112 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/fsck"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+// imported is a house with the runtime "first", and the folder that it came from.
+func imported(t *testing.T) (h *daemon.House, from string, out daemon.Imported) {
+	t.Helper()
+	h, _ = open(t, map[string]string{"s/SKILL.md": front})
+	from = t.TempDir()
+	write(t, filepath.Join(from, "usr", "bin", "run"), "#!run\n")
+	out, err := h.ImportRuntime(t.Context(), admin.Naming{Actor: "o", Name: "first"}, from, nil, image.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // whose folders nobody may write to
+		if err := h.Images.Remove(out.Digest); err != nil && !errors.Is(err, image.ErrNotFound) {
+			t.Error(err)
+		}
+	})
+	return h, from, out
+}
+
+// late are settings that change just behind the first who looks.
+type late struct {
+	gate.Hosts
+	once func()
+}
+
+func (l *late) Host(ctx context.Context) (gate.Host, error) {
+	host, err := l.Hosts.Host(ctx)
+	if f := l.once; f != nil {
+		l.once = nil
+		f()
+	}
+	return host, err
+}
+
+// A runtime that gets a name while another removal looks for what nobody needs is
+// still there.
+func TestNamedWhilePruned(t *testing.T) {
+	h, _, out := imported(t)
+	named := false
+	h.Hosts = &late{h.Hosts, func() {
+		named = true
+		if _, err := h.Admin.NameRuntime(t.Context(), admin.Naming{Actor: "o", Name: "second", Digest: out.Digest}); err != nil {
+			t.Error(err)
+		}
+	}}
+	_, kept, err := h.RemoveRuntime(t.Context(), "o", "first", "")
+	if err != nil || !kept || !named {
+		t.Errorf("kept %v, named %v, %v; want all of it", kept, named, err)
+	}
+	if err := h.Images.Verify(t.Context(), out.Digest); err != nil {
+		t.Errorf("what was just named: %v", err)
+	}
+	if _, kept, err := h.RemoveRuntime(t.Context(), "o", "second", ""); err != nil || kept {
+		t.Errorf("without a name: kept %v, %v; want it gone", kept, err)
+	}
+}
+
+// A runtime that was altered is found, and the remedy that is told heals it.
+func TestFsckRuntimes(t *testing.T) {
+	h, from, out := imported(t)
+	var seen []string
+	look := func() (invariants []string) {
+		t.Helper()
+		_, found := examined(t, h)
+		for _, f := range found {
+			invariants = append(invariants, f.Invariant)
+			if f.Invariant == "runtime" && (!strings.Contains(f.What, out.Digest.String()) || !strings.Contains(f.What, "usr/bin/run") || !strings.Contains(f.Remedy, "import the same again")) {
+				t.Errorf("finding %+v", f)
+			}
+		}
+		return invariants
+	}
+	if got := look(); len(got) > 0 {
+		t.Fatalf("before anything was altered there is %v", got)
+	}
+	file := filepath.Join(h.Config.Data, "images", out.Digest.Hex(), "root", "usr", "bin", "run")
+	if err := errors.Join(os.Chmod(file, 0o644), os.WriteFile(file, []byte("#!bad\n"), 0o644), os.Chmod(file, 0o444)); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(); !slices.Equal(got, []string{"runtime"}) {
+		t.Errorf("of what was altered fsck finds %v, want one runtime", got)
+	}
+	if _, err := h.Fsck(t.Context(), func(what string, _ uint64) { seen = append(seen, what) }, func(fsck.Finding) {}); err != nil {
+		t.Error(err)
+	}
+	if !slices.Contains(seen, "entries of the runtime "+out.Digest.String()) {
+		t.Errorf("it shows progress of %v, and of no runtime", seen)
+	}
+	if _, err := h.ImportRuntime(t.Context(), admin.Naming{Actor: "o", Name: "first"}, from, nil, image.Limits{}); err != nil {
+		t.Error(err)
+	}
+	if got := look(); len(got) > 0 {
+		t.Errorf("after the same was imported again there is %v", got)
+	}
+}
