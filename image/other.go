@@ -23,6 +23,9 @@ type Store struct{}
 // New returns a store without images.
 func New(string) *Store { return &Store{} }
 
+// Dir returns "": there is none.
+func (*Store) Dir() string { return "" }
+
 // ImportTar fails with an error that wraps errors.ErrUnsupported.
 func (*Store) ImportTar(context.Context, io.Reader, Limits) (*Import, error) { return nil, errPlatform }
 

@@ -7,14 +7,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/internal/box"
 	"github.com/tracon-go/tracon/executor/interpreter"
+	"github.com/tracon-go/tracon/image"
 	"golang.org/x/sys/unix"
 )
 
@@ -96,7 +99,7 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 	e.instance = instance
 	each := box.Limits{Processors: c.Processors, DiskRate: c.DiskRate}
 	if c.DiskRate > 0 {
-		if each.Disks, err = box.Disks(e.setup.layout.folders()); err != nil {
+		if each.Disks, err = box.Disks(readFrom(e.setup.layout, c.Images)); err != nil {
 			return e, diskWall(err)
 		}
 	}
@@ -109,6 +112,24 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 		err = e.prove()
 	}
 	return e, err
+}
+
+// readFrom returns the folders that programs are read from: the host's, and that of
+// the runtimes, or the nearest one above where the first import is to make it.
+func readFrom(host layout, runtimes *image.Store) []string {
+	list := host.folders()
+	if runtimes == nil {
+		return list
+	}
+	dir := runtimes.Dir()
+	for {
+		_, err := os.Stat(dir)
+		if above := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && above != dir {
+			dir = above
+			continue
+		}
+		return append(list, dir) // where it cannot be looked at, whoever asks for its disk says so
+	}
 }
 
 func diskWall(err error) error {

@@ -99,9 +99,9 @@ type Config struct {
 	Processors float64
 
 	// DiskRate is how many bytes a run may read from each disk that its programs lie
-	// on, and write to it, in a second: a script that reads all of them makes others
-	// wait. What it writes lies in memory. It needs a cgroup; where it cannot be
-	// held, New fails. Zero: no limit.
+	// on, those of runtimes too, and write to it, in a second: a script that reads
+	// all of them makes others wait. What it writes lies in memory. It needs a
+	// cgroup; where it cannot be held, New fails. Zero: no limit.
 	DiskRate int64
 
 	// Logger gets what an operator should know and no run's result can say, such as
