@@ -172,7 +172,11 @@ func (r *Runner) Standing(ctx context.Context) (gate.Standing, error) {
 	if err != nil {
 		return gate.Standing{}, fmt.Errorf("%w: its posture: %w", ErrExecutorUnavailable, err)
 	}
-	return gate.Standing{Executor: posture.Executor, Tier: posture.Tier, Claimed: posture.Claimed || !r.ours}, nil
+	s := gate.Standing{Executor: posture.Executor, Tier: posture.Tier, Claimed: posture.Claimed || !r.ours}
+	for _, w := range posture.Walls {
+		s.Walls = append(s.Walls, gate.Wall{Name: w.Name, Stands: w.Stands, Remedy: w.Remedy})
+	}
+	return s, nil
 }
 
 // Ready says why no call can run, whatever it asks for, or nil. It runs nothing

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -704,7 +705,25 @@ func TestClaimedTier(t *testing.T) {
 type claimant struct{ executor.Executor }
 
 func (claimant) Posture(context.Context) (executor.Posture, error) {
-	return executor.Posture{Executor: "mine", Tier: grant.VM}, nil
+	return executor.Posture{Executor: "mine", Tier: grant.VM, Walls: []executor.Wall{
+		{Name: "memory", Stands: true, Proof: "trust me"}, {Name: "processes", Proof: "none", Remedy: "have a cgroup"},
+	}}, nil
+}
+
+// B2: the walls of the posture are what a policy that asks for some is compared
+// with. Those of a custom executor are claims too.
+func TestClaimedWalls(t *testing.T) {
+	h := newHouse(t, claimant{exits(0)}, nil)
+	s, err := h.Standing(t.Context())
+	want := []gate.Wall{{Name: "memory", Stands: true}, {Name: "processes", Remedy: "have a cgroup"}}
+	if err != nil || !slices.Equal(s.Walls, want) {
+		t.Fatalf("got %+v, %v; want %+v", s.Walls, err, want)
+	}
+	h.open(t, "a", gate.Policy{Enabled: true, Interpreters: []string{"sh"}, RequireWalls: []string{"memory"}})
+	_, err = h.Run(t.Context(), call("a"))
+	if d, ok := errors.AsType[*gate.Denial](err); !ok || d.Gate != gate.TierGate {
+		t.Errorf("err = %v, want a denial of the gate %q", err, gate.TierGate)
+	}
 }
 
 // R5: requiring a custom executor refuses the default, by silence or passed.

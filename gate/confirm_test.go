@@ -64,6 +64,12 @@ func TestConfirm(t *testing.T) {
 		{"the policy asks for a higher tier", gate.TierGate, func(t testing.TB, h *gatecase.House) {
 			h.Policy(t, func(p *gate.Policy) { p.MinTier = grant.Sandbox })
 		}},
+		{"the policy asks for a wall", gate.TierGate, func(t testing.TB, h *gatecase.House) {
+			h.Policy(t, func(p *gate.Policy) { p.RequireWalls = []string{"memory"} })
+		}},
+		{"the host asks for a wall", gate.TierGate, func(t testing.TB, h *gatecase.House) {
+			h.Host(t, func(h *gate.Host) { h.RequireWalls = []string{"memory"} })
+		}},
 		{"a new grant asks for a higher tier", gate.TierGate, func(t testing.TB, h *gatecase.House) {
 			h.Grant(t, func(g *grant.Grant) { g.MinTier = grant.VM })
 		}},

@@ -19,7 +19,7 @@ const (
 	ContentGate     Name = "content"     // the skill's bytes are within limits
 	PinGate         Name = "pin"         // they are the very bytes that were granted
 	InterpreterGate Name = "interpreter" // the allow-list has what runs the script
-	TierGate        Name = "tier"        // the executor stands as high as asked
+	TierGate        Name = "tier"        // the executor stands as high as asked, with the walls that are
 	ArgumentsGate   Name = "arguments"   // they are small enough, strict JSON, valid by the schema
 )
 

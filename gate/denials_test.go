@@ -214,6 +214,16 @@ func TestAdmits(t *testing.T) {
 			h.Standing.Tier, h.Standing.Claimed = grant.VM, true
 		}},
 		{"B2: a claim that is not trusted counts as the lowest", func(_ testing.TB, h *gatecase.House) { h.Standing.Tier, h.Standing.Claimed = grant.VM, true }},
+		{"B2: walls that are asked for, and stand", func(t testing.TB, h *gatecase.House) {
+			h.Policy(t, func(p *gate.Policy) { p.RequireWalls = []string{"memory"} })
+			h.Host(t, func(h *gate.Host) { h.RequireWalls = []string{"processes", "memory"} })
+			h.Standing.Walls = []gate.Wall{{Name: "memory", Stands: true}, {Name: "files"}, {Name: "processes", Stands: true}}
+		}},
+		{"B2: a wall that is claimed and trusted", func(t testing.TB, h *gatecase.House) {
+			h.Policy(t, func(p *gate.Policy) { p.RequireWalls = []string{"memory"} })
+			h.Host(t, func(h *gate.Host) { h.TrustClaimed = true })
+			h.Standing.Claimed, h.Standing.Walls = true, []gate.Wall{{Name: "memory", Stands: true}}
+		}},
 		{"case 17: a number that no float holds", func(t testing.TB, h *gatecase.House) {
 			h.Call.Script, h.Call.Arguments = "scripts/stdin.py", json.RawMessage(`{"value":9007199254740993}`)
 			h.Grant(t, nil)

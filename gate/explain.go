@@ -91,7 +91,11 @@ func (g *Gate) Explain(ctx context.Context, call Call, s Standing) []Verdict {
 	}
 
 	if granted {
-		say(TierGate, fmt.Sprintf("executor %q stands at %q, and %q is asked for", s.Executor, s.Tier, gr.MinTier), meets(host, policy, gr.MinTier, s))
+		yes := fmt.Sprintf("executor %q stands at %q, and %q is asked for", s.Executor, s.Tier, gr.MinTier)
+		if walls := slices.Concat(host.RequireWalls, policy.RequireWalls); len(walls) > 0 {
+			yes += fmt.Sprintf("; the walls that are asked for stand: %q", walls)
+		}
+		say(TierGate, yes, meets(host, policy, gr.MinTier, s))
 	} else {
 		unasked("there is no grant in force that asks for a tier", TierGate)
 	}

@@ -48,7 +48,8 @@ func (g *Gate) Ready(ctx context.Context) error { return g.c.Log.Ready(ctx) }
 type Standing struct {
 	Executor string     // its name, for the log
 	Tier     grant.Tier // the tier it stands at
-	Claimed  bool       // nobody proved the tier; see [Host.TrustClaimed]
+	Claimed  bool       // nobody proved the tier and the walls; see [Host.TrustClaimed]
+	Walls    []Wall     // that its posture tells of
 }
 
 // Policy returns what holds for tenant, with the limits that are in force.

@@ -63,5 +63,8 @@ func switches(tenant string, host Host, policy Policy) error {
 	if err := host.Network.check(); err != nil {
 		return deny("set the host's network again", err)
 	}
+	if err := checkWalls(host.RequireWalls); err != nil {
+		return deny("set the walls that the host asks for again", err)
+	}
 	return nil
 }

@@ -49,8 +49,13 @@ type Host struct {
 	// Network is the most that a tenant's policy may ask for. Empty: no network.
 	Network Network `json:"network,omitempty"`
 
+	// RequireWalls are names of [Walls] that must stand, whoever the tenant is, beside
+	// those that its policy asks for. Empty: the tier's alone.
+	RequireWalls []string `json:"requireWalls,omitempty"`
+
 	// TrustClaimed takes the tier that an executor claims without a proof for its
-	// tier. Without it such an executor is of the lowest.
+	// tier, and its walls likewise. Without it such an executor is of the lowest, and
+	// none of its walls counts.
 	TrustClaimed bool `json:"trustClaimed,omitempty"`
 
 	// Content bounds the files of a skill. Zero fields mean the defaults of
@@ -99,6 +104,10 @@ type Policy struct {
 	// Network is what scripts may reach, where the host allows it and the executor can
 	// hold it. Empty: no network.
 	Network Network `json:"network,omitempty"`
+
+	// RequireWalls are names of [Walls] that must stand, such as "memory": where the
+	// executor's limits do not hold on the host, nothing runs. Empty: the host's alone.
+	RequireWalls []string `json:"requireWalls,omitempty"`
 
 	// KeepArguments keeps the text of each call's arguments in its record. Without
 	// it the record has their digest and size alone.
@@ -206,7 +215,7 @@ func (h Host) Validate() error {
 			errs = append(errs, fmt.Errorf("%w: the runtime %q has no digest", ErrPolicy, name))
 		}
 	}
-	return errors.Join(append(errs, h.Network.check())...)
+	return errors.Join(append(errs, h.Network.check(), checkWalls(h.RequireWalls))...)
 }
 
 // ErrPolicy is wrapped by the error for a policy, or for a host's settings, that
@@ -227,9 +236,7 @@ func (p Policy) Validate() error {
 	if p.MinTier != "" && !p.MinTier.Valid() {
 		bad("%q is not a tier; the tiers are %v", p.MinTier, grant.Tiers())
 	}
-	if err := p.Network.check(); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, p.Network.check(), checkWalls(p.RequireWalls))
 	for _, l := range []struct {
 		name string
 		n    int64

@@ -39,6 +39,9 @@ func TestPolicyValidate(t *testing.T) {
 		{"no network, by name", gate.Policy{Network: gate.NoNetwork}, true},
 		{"loopback", gate.Policy{Network: gate.Loopback}, true},
 		{"a network that is none", gate.Policy{Network: "internet"}, false},
+		{"every wall", gate.Policy{RequireWalls: gate.Walls()}, true},
+		{"a wall that is none", gate.Policy{RequireWalls: []string{"memory", "moat"}}, false},
+		{"a wall twice", gate.Policy{RequireWalls: []string{"memory", "memory"}}, false},
 		{"arguments above", gate.Policy{MaxArguments: 8<<20 + 1}, false},
 		{"arguments below", gate.Policy{MaxArguments: -1}, false},
 		{"output above", gate.Policy{MaxOutput: 64<<20 + 1}, false},
@@ -126,7 +129,7 @@ func TestCheckTenant(t *testing.T) {
 func TestPolicyJSON(t *testing.T) {
 	full := gate.Policy{
 		Enabled: true, Interpreters: []string{"py"}, MinTier: grant.Sandbox, MaxArguments: 1, MaxOutput: 2, MaxInputs: 3, MaxOutputs: 4, MaxOutputFiles: 5,
-		Timeout: 1500 * time.Millisecond, Memory: 6, Processes: 7, KeepArguments: true, Network: gate.Loopback, Environment: map[string]string{"A": "1"},
+		Timeout: 1500 * time.Millisecond, Memory: 6, Processes: 7, KeepArguments: true, Network: gate.Loopback, RequireWalls: []string{"memory"}, Environment: map[string]string{"A": "1"},
 	}
 	for _, tt := range []struct {
 		name   string
@@ -135,7 +138,7 @@ func TestPolicyJSON(t *testing.T) {
 	}{
 		{"zero", gate.Policy{}, `{"enabled":false,"interpreters":[]}`},
 		{"full", full, `{"enabled":true,"interpreters":["py"],"minTier":"sandbox","maxArguments":1,"maxOutput":2,"maxInputs":3,"maxOutputs":4,"maxOutputFiles":5,` +
-			`"memory":6,"processes":7,"network":"loopback","keepArguments":true,"environment":{"A":"1"},"timeoutSeconds":1.5}`},
+			`"memory":6,"processes":7,"network":"loopback","requireWalls":["memory"],"keepArguments":true,"environment":{"A":"1"},"timeoutSeconds":1.5}`},
 		{"the ceiling", gate.Policy{Interpreters: []string{}, Timeout: 24 * time.Hour}, `{"enabled":false,"interpreters":[],"timeoutSeconds":86400}`},
 		{"a microsecond", gate.Policy{Interpreters: []string{}, Timeout: time.Microsecond}, `{"enabled":false,"interpreters":[],"timeoutSeconds":0.000001}`},
 	} {
@@ -237,11 +240,11 @@ func TestHostJSON(t *testing.T) {
 	h := gate.Host{Enabled: true, Interpreters: map[string]gate.Interpreter{
 		"py": {Path: "/usr/bin/python3", Digest: bundle.Sum([]byte("x"))}, "js": {Name: "node-24"},
 		"sh": {Path: "/bin/sh", Name: "small", Digest: bundle.Sum([]byte("x")), Image: bundle.Sum([]byte("y"))},
-	}, Runtimes: map[string]bundle.Digest{"small": bundle.Sum([]byte("y"))}, Network: gate.Loopback}
+	}, Runtimes: map[string]bundle.Digest{"small": bundle.Sum([]byte("y"))}, Network: gate.Loopback, RequireWalls: []string{"memory", "files, second layer"}}
 	text, err := json.Marshal(h)
 	x, y := bundle.Sum([]byte("x")).String(), bundle.Sum([]byte("y")).String()
 	want := `{"enabled":true,"interpreters":{"js":{"name":"node-24"},"py":{"path":"/usr/bin/python3","digest":"` + x + `"},` +
-		`"sh":{"path":"/bin/sh","name":"small","digest":"` + x + `","image":"` + y + `"}},"runtimes":{"small":"` + y + `"},"network":"loopback"}`
+		`"sh":{"path":"/bin/sh","name":"small","digest":"` + x + `","image":"` + y + `"}},"runtimes":{"small":"` + y + `"},"network":"loopback","requireWalls":["memory","files, second layer"]}`
 	if err != nil || string(text) != want {
 		t.Errorf("got %s, %v; want %s", text, err, want)
 	}
@@ -263,6 +266,8 @@ func TestHostValidate(t *testing.T) {
 		{"zero", gate.Host{}, true},
 		{"runtimes", gate.Host{Runtimes: map[string]bundle.Digest{"python-3.12": root, "a": root, strings.Repeat("x", 64): root}}, true},
 		{"loopback", gate.Host{Network: gate.Loopback}, true},
+		{"walls", gate.Host{RequireWalls: gate.Walls()}, true},
+		{"a wall that is none", gate.Host{RequireWalls: []string{""}}, false},
 		{"a network that is none", gate.Host{Network: "egress"}, false},
 		{"an extension with a dot", gate.Host{Interpreters: map[string]gate.Interpreter{".py": {}}}, false},
 		{"a runtime without a digest", gate.Host{Runtimes: map[string]bundle.Digest{"a": {}}}, false},

@@ -6,7 +6,8 @@ import (
 	"github.com/tracon-go/tracon/grant"
 )
 
-// tier proves that the executor stands as high as the grant and the policy ask.
+// tier proves that the executor stands as high as the grant and the policy ask,
+// with the walls that the host and the policy ask for.
 type tier struct{ Standing }
 
 // tier is the gate "tier". Less than asked is a refusal, never a downgrade.
@@ -32,5 +33,5 @@ func meets(host Host, policy Policy, want grant.Tier, s Standing) error {
 				Err: fmt.Errorf("tier %q is asked for; executor %q stands at %q", want, s.Executor, has)}
 		}
 	}
-	return nil
+	return walled(host, policy, s)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 )
 
@@ -29,6 +30,9 @@ func TestPosture(t *testing.T) {
 	for _, w := range p.Walls {
 		if !w.Stands && !slices.Contains(may, w.Name) {
 			t.Errorf("wall %+v does not stand", w)
+		}
+		if err := (gate.Policy{RequireWalls: []string{w.Name}}).Validate(); err != nil {
+			t.Errorf("no policy can ask for the wall: %v", err)
 		}
 		if w.Proof == "" || w.Stands == (w.Remedy != "") {
 			t.Errorf("wall %+v has no proof, a remedy that nobody needs, or none", w)

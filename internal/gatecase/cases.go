@@ -67,6 +67,9 @@ func switches() []Case {
 		{"a timeout above the ceiling", gate.SwitchGate, "R8", policy(func(p *gate.Policy) { p.Timeout = gate.CeilingTimeout + time.Second })},
 		{"an argument limit above the ceiling", gate.SwitchGate, "R12", policy(func(p *gate.Policy) { p.MaxArguments = gate.CeilingMaxArguments + 1 })},
 		{"a tier that is none", gate.SwitchGate, "R8", policy(func(p *gate.Policy) { p.MinTier = "none" })},
+		{"a wall that is none", gate.SwitchGate, "R8", policy(func(p *gate.Policy) { p.RequireWalls = []string{"Memory"} })},
+		{"a wall twice", gate.SwitchGate, "R8", policy(func(p *gate.Policy) { p.RequireWalls = []string{"memory", "memory"} })},
+		{"a wall of the host's that is none", gate.SwitchGate, "R8", func(t testing.TB, h *House) { h.Host(t, func(h *gate.Host) { h.RequireWalls = []string{"moat"} }) }},
 		{"an extension with a dot", gate.SwitchGate, "R11", policy(func(p *gate.Policy) { p.Interpreters = []string{"py", ".sh"} })},
 		{"a variable that steers the loader", gate.SwitchGate, "case 41", policy(func(p *gate.Policy) { p.Environment = map[string]string{"LD_PRELOAD": "x"} })},
 	}
@@ -211,7 +214,26 @@ func tiers() []Case {
 			h.Host(t, func(h *gate.Host) { h.TrustClaimed = true })
 			h.Standing.Tier, h.Standing.Claimed = "moon", true
 		}},
+		{"the policy asks for a wall that does not stand", gate.TierGate, "B2", walls([]string{"memory"}, nil, false)},
+		{"the host asks for a wall that does not stand", gate.TierGate, "B2", walls(nil, []string{"memory"}, false)},
+		{"the policy asks for two walls, and the second does not stand", gate.TierGate, "B2", walls([]string{"processes", "memory"}, nil, false)},
+		{"the policy asks for a wall that the executor does not know", gate.TierGate, "B2", walls([]string{"disk"}, nil, false)},
+		{"a wall of which the executor says both", gate.TierGate, "B2", func(t testing.TB, h *House) {
+			walls([]string{"processes"}, nil, false)(t, h)
+			h.Standing.Walls = append(h.Standing.Walls, gate.Wall{Name: "processes"})
+		}},
+		{"a wall that is claimed, and not trusted", gate.TierGate, "B2", walls([]string{"processes"}, nil, true)},
 		{"no tier", gate.TierGate, "B2", func(_ testing.TB, h *House) { h.Standing.Tier = "" }},
+	}
+}
+
+// walls asks an executor for walls that limits processes and not memory.
+func walls(policy, host []string, claimed bool) func(testing.TB, *House) {
+	return func(t testing.TB, h *House) {
+		h.Policy(t, func(p *gate.Policy) { p.RequireWalls = policy })
+		h.Host(t, func(h *gate.Host) { h.RequireWalls = host })
+		h.Standing.Walls = []gate.Wall{{Name: "processes", Stands: true}, {Name: "memory", Remedy: "have a cgroup"}}
+		h.Standing.Claimed = claimed
 	}
 }
 

@@ -156,7 +156,7 @@ func host() gate.Host {
 			"js": {Name: "node-22"},
 			"sh": {Name: "small", Path: "/bin/sh", Digest: bundle.Sum([]byte("sh")), Image: bundle.Sum([]byte("root"))},
 		},
-		Runtimes: map[string]bundle.Digest{"small": bundle.Sum([]byte("root"))}, Network: gate.Loopback,
+		Runtimes: map[string]bundle.Digest{"small": bundle.Sum([]byte("root"))}, Network: gate.Loopback, RequireWalls: []string{"files, second layer", "memory"},
 		Content: bundle.Limits{FileBytes: 1, TotalBytes: 2, Files: 3, Depth: 4, PathBytes: 5},
 	}
 }
@@ -169,7 +169,7 @@ func (k *kit) setHost(h gate.Host, after int64) error {
 
 func policy() gate.Policy {
 	return gate.Policy{
-		Network: gate.Loopback,
+		Network: gate.Loopback, RequireWalls: []string{"memory", "processor time"},
 		Enabled: true, Interpreters: []string{"py", "js"}, MinTier: grant.VM, MaxArguments: 1, MaxOutput: 2, MaxInputs: 3, MaxOutputs: 4,
 		MaxOutputFiles: 5, Timeout: 1234567 * time.Microsecond, Memory: 1 << 40, Processes: 7, KeepArguments: true,
 		Environment: map[string]string{"UNIT": "it's \"ünï\"\n"},
