@@ -62,7 +62,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 		return executor.Result{}, err
 	}
 	if code, ok := res.Ending.ExitCode(); ok && code != 0 {
-		res.Notes = append(res.Notes, notes.Explain(failure(req, res.Stderr))...)
+		res.Notes = append(res.Notes, e.explain(ctx, req, res.Stderr)...)
 	}
 	return res, nil
 }

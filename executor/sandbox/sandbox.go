@@ -50,10 +50,12 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/image"
 )
@@ -87,6 +89,12 @@ type Config struct {
 	// Images keeps the runtimes that interpreters may lie in. Nil: those of the host
 	// alone are started.
 	Images *image.Store
+
+	// Names returns what the runtimes in Images are called. It is asked when a script
+	// failed for want of a package, so that a note can name the runtimes that have it;
+	// two seconds are waited for it. It must be safe for concurrent use. Nil, or an
+	// error: the note names none.
+	Names func(context.Context) (map[string]bundle.Digest, error)
 
 	// Space is how many bytes a script may write in all: files below /skill, /inputs,
 	// /outputs, /tmp and /dev/shm, beyond those laid out. It never is more than half

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/executor/sandbox"
@@ -25,10 +27,15 @@ const Process = process.Name
 // OpenExecutor starts the executor of that name, as the configuration says. Where
 // it cannot stand as it should, that is an error: there is no falling back to
 // another. It needs no data folder.
-func OpenExecutor(c *config.Config, name string, logger *slog.Logger) (e Local, err error) {
+func OpenExecutor(c *config.Config, name string, logger *slog.Logger) (Local, error) {
+	return openExecutor(c, name, nil, logger)
+}
+
+// openExecutor is OpenExecutor with the names of the runtimes, for notes.
+func openExecutor(c *config.Config, name string, names func(context.Context) (map[string]bundle.Digest, error), logger *slog.Logger) (e Local, err error) {
 	switch name {
 	case sandbox.Name:
-		e, err = sandbox.New(sandbox.Config{Runtime: c.Runtime, Folders: c.Folders, DiskRate: c.DiskRate, Images: images(c), Logger: logger})
+		e, err = sandbox.New(sandbox.Config{Runtime: c.Runtime, Folders: c.Folders, DiskRate: c.DiskRate, Images: images(c), Names: names, Logger: logger})
 	case process.Name:
 		if c.DiskRate > 0 {
 			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)
@@ -41,4 +48,10 @@ func OpenExecutor(c *config.Config, name string, logger *slog.Logger) (e Local, 
 		return nil, fmt.Errorf("the executor %s: %w", name, err)
 	}
 	return e, nil
+}
+
+// runtimeNames are the digests of the runtimes, by name. It is safe for concurrent use.
+func (h *House) runtimeNames(ctx context.Context) (map[string]bundle.Digest, error) {
+	host, err := h.Store.Host(ctx) // which alone keeps them
+	return host.Runtimes, err
 }

@@ -19,6 +19,11 @@ type Failure struct {
 	Extension string // of the allow-list, such as "py"
 	Runtime   string // what ran it, such as "this host's py"
 	Stderr    []byte // to its end
+
+	// Elsewhere returns the names of the runtimes that have a package. It is called
+	// for a package that is missing, with its name: letters, digits and "_", "-", ".",
+	// "~", in Node "@scope/" before them. Nil: nobody knows.
+	Elsewhere func(name string) []string
 }
 
 // maxStderr is how much of the end of standard error is looked at. A traceback
@@ -49,8 +54,23 @@ func Explain(f Failure) []string {
 	return []string{note}
 }
 
+// mostNamed is how many runtimes a note names.
+const mostNamed = 5
+
 func (f Failure) lacks(name string) string {
-	return fmt.Sprintf("%s has no package %q; the script needs it", f.Runtime, name)
+	note := fmt.Sprintf("%s has no package %q; the script needs it", f.Runtime, name)
+	if f.Elsewhere == nil {
+		return note
+	}
+	switch list := f.Elsewhere(name); {
+	case len(list) == 1:
+		note += "; the runtime " + list[0] + " has it"
+	case len(list) > mostNamed:
+		note += fmt.Sprintf("; the runtimes %s and %d more have it", strings.Join(list[:mostNamed], ", "), len(list)-mostNamed)
+	case len(list) > 1:
+		note += "; the runtimes " + strings.Join(list, ", ") + " have it"
+	}
+	return note
 }
 
 // maxName is the longest name of a package that is told. Longer ones are none.

@@ -154,3 +154,26 @@ func TestList(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// Case 39c: a note names the runtimes that have the package, the first five of many.
+func TestExplainNamesRuntimes(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		list []string
+		want string
+	}{
+		{"none", nil, ""},
+		{"one", []string{"a"}, "; the runtime a has it"},
+		{"some", []string{"a", "b", "c", "d", "e"}, "; the runtimes a, b, c, d, e have it"},
+		{"many", []string{"a", "b", "c", "d", "e", "f", "g"}, "; the runtimes a, b, c, d, e and 2 more have it"},
+	} {
+		asked := ""
+		f := Failure{Bundle: pack(t, map[string]string{"main.py": ""}), Script: "main.py", Extension: "py", Runtime: "the runtime x",
+			Stderr:    []byte(pyTrace + "ModuleNotFoundError: No module named 'google.cloud'\n"),
+			Elsewhere: func(name string) []string { asked = name; return tc.list }}
+		want := `the runtime x has no package "google.cloud"; the script needs it` + tc.want
+		if got := Explain(f); len(got) != 1 || got[0] != want || asked != "google.cloud" {
+			t.Errorf("%s: got %q for %q, want %q", tc.name, got, asked, want)
+		}
+	}
+}
