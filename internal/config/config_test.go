@@ -81,6 +81,7 @@ func TestMistakes(t *testing.T) {
 		{"interpreter above a runtime", "interpreters: {py: 'runtime:small:/../bin/python3'}\n", nil, []string{"py", "absolute"}},
 		{"no name of a runtime", "interpreters: {py: 'runtime:'}\n", nil, []string{"interpreters", "python-3.12"}},
 		{"a runtime's name in upper case", "interpreters: {py: 'runtime:Small'}\n", nil, []string{"interpreters", "lower case"}},
+		{"a wall that is none", "require_walls: [memory, moat]\n", nil, []string{"require_walls", "moat", "processor time"}},
 		{"no network", "network: internet\n", nil, []string{"network", "internet", "loopback"}},
 		{"relative interpreter", "interpreters: {py: python3}\n", nil, []string{"py", "absolute"}},
 		{"extension with a dot", "interpreters: {.py: /usr/bin/python3}\n", nil, []string{"without the dot"}},

@@ -26,6 +26,7 @@ type Config struct {
 	Production   bool              // conveniences that grant and open are off
 	Interpreters map[string]string // extension to absolute path, or to "runtime:NAME:/path": see InRuntime
 	Network      gate.Network      // the most that a tenant may ask for
+	RequireWalls []string          // that must stand, whoever the tenant is
 	TrustClaimed bool
 	Skills       []string // folders that hold skills; absolute
 	Executor     string
@@ -178,7 +179,18 @@ var Settings = []Setting{
 			return gate.Host{Network: c.Network}.Validate()
 		},
 		text: func(c *Config) string { return string(cmp.Or(c.Network, gate.NoNetwork)) }},
-	boolean("trust_claimed", "take an executor's own word for its tier", func(c *Config) *bool { return &c.TrustClaimed }),
+	{Key: "require_walls", list: true, Doc: "walls that must stand, or nothing runs, by the names that `tracon doctor` has, such as memory; empty: the tier's alone",
+		set: func(c *Config, s string, _ folder) error {
+			c.RequireWalls = nil
+			for wall := range strings.SplitSeq(s, ",") {
+				if wall != "" {
+					c.RequireWalls = append(c.RequireWalls, wall)
+				}
+			}
+			return gate.Host{RequireWalls: c.RequireWalls}.Validate()
+		},
+		text: func(c *Config) string { return strings.Join(c.RequireWalls, ",") }},
+	boolean("trust_claimed", "take an executor's own word for its tier and its walls", func(c *Config) *bool { return &c.TrustClaimed }),
 	whole("slots", "scripts that run at once; 0: twice the processors", func(c *Config) *int { return &c.Slots }),
 	whole("slots_per_tenant", "of them for one tenant; 0: half", func(c *Config) *int { return &c.SlotsPerTenant }),
 	whole("queue", "calls on their way to a slot; 0: 1024", func(c *Config) *int { return &c.Queue }),

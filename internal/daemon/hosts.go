@@ -81,7 +81,7 @@ func (f *fixed) Host(ctx context.Context) (gate.Host, error) {
 	}
 	return gate.Host{
 		Enabled: f.c.Enabled, Interpreters: maps.Clone(f.probed), TrustClaimed: f.c.TrustClaimed, Content: f.c.Content,
-		Network: f.c.Network, Runtimes: kept.Runtimes,
+		Network: f.c.Network, RequireWalls: slices.Clone(f.c.RequireWalls), Runtimes: kept.Runtimes,
 	}, nil
 }
 
@@ -129,4 +129,10 @@ func (h *House) Probe(ctx context.Context, ext, text string) (gate.Interpreter, 
 		return gate.Interpreter{}, err
 	}
 	return probe(ctx, ext, text, kept.Runtimes, h.Images)
+}
+
+// Again finds what an entry of the allow-list lists in a runtime again: in the very
+// runtime that was listed, whatever its name means by now.
+func (h *House) Again(ext string, in gate.Interpreter) (gate.Interpreter, error) {
+	return inside(ext, in.Name, in.Path, in.Image, h.Images)
 }
