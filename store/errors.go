@@ -22,6 +22,10 @@ var (
 	// ErrNewer: it was written by a newer version of this program. It wraps ErrUnusable.
 	ErrNewer = fmt.Errorf("%w: it is of a newer version", ErrUnusable)
 
+	// ErrOlder: it was written by an older version of this program, and is to be read
+	// alone, which does not bring it to this one. It wraps ErrUnusable.
+	ErrOlder = fmt.Errorf("%w: it is of an older version", ErrUnusable)
+
 	// ErrPoisoned: writing failed in a way after which nothing that is written can
 	// be relied on (a full disk, an I/O error). The store takes no more changes
 	// until it is opened again; reads go on.

@@ -23,11 +23,11 @@ var rooms = map[string]rule{
 	"audit":        {"internal/id", "golang.org/x/mod", true, "the log knows nothing of scripts"},
 	"audit/notary": {"audit internal/id internal/ownfile", "", true, "what proves the log from outside of it; an embedder has it too"},
 	"grant":        {"audit bundle", "", true, "who may run which content; its changes are audited"},
-	"gate":         {"audit bundle grant internal/id", "", true, "the core decides by values alone: no executor, no concrete store"},
+	"gate":         {"audit bundle grant internal/id internal/turns", "", true, "the core decides by values alone: no executor, no concrete store"},
 	"executor":     {"bundle gate grant", "", true, "the seam sees what was admitted; with no log it can write none (R18)"},
 	"slot":         {"", "", true, "what bounds the runs: the runner's own, or that of a store of several hosts"},
 	"toolcall":     {"audit bundle", "", true, "a record is made by the runner, not by the gates"},
-	"":             {"audit bundle executor executor/process executor/sandbox gate grant slot toolcall", "", true, "the front door may name the platform's default executor"},
+	"":             {"audit bundle executor executor/process executor/sandbox gate grant internal/turns slot toolcall", "", true, "the front door may name the platform's default executor"},
 	"admin":        {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
 
 	// How scripts run.
@@ -62,7 +62,7 @@ var rooms = map[string]rule{
 	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/textdiff internal/witness retention skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
-	"internal/daemon":      {". admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/spool internal/witness retention schema skill slot store store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/spool internal/witness retention schema skill slot store store/memstore store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
@@ -75,6 +75,7 @@ var rooms = map[string]rule{
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
 	"internal/strictyaml":  {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
 	"internal/threatmodel": {"internal/strictyaml", "", false, "what is promised against whom, and the page that is made of it"},
+	"internal/turns":       {"", "", true, "what is done by few at once is shared fairly, at the gates and before them"},
 	"internal/witness":     {"audit internal/ownfile", "", true, "cosigns checkpoints, and asks others to"},
 	"internal/textdiff":    {"", "github.com/aymanbagabas/go-udiff", false, "differences behind one door"},
 

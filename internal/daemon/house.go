@@ -25,6 +25,7 @@ import (
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/store"
 	"github.com/tracon-go/tracon/store/postgres"
+	"github.com/tracon-go/tracon/store/sqlite"
 )
 
 // DatabaseFile is the name of the database in the data folder.
@@ -36,6 +37,7 @@ type House struct {
 	Config *config.Config
 	Store  store.Store
 	Where  string // the store is, for people: a file or a database
+	Copied bool   // it may not be written and had writing beside it, so that a private copy of it is read
 	Log    *audit.Log
 	Hosts  gate.Hosts
 	Gate   *gate.Gate
@@ -60,17 +62,26 @@ type House struct {
 	signing  func()             // ends the signing by the clock; nil until Start
 }
 
-// Open opens the installation that c tells of. The data folder is made if need
-// be. The executor is not started: see [House.Start].
+// Open opens the installation that c tells of, as [Make] says. The executor is not
+// started: see [House.Start].
 func Open(ctx context.Context, c *config.Config, logger *slog.Logger) (*House, error) {
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return nil, fmt.Errorf("the data folder: %w; make it, or name another with --data", err)
-	}
-	st, where, err := openStore(ctx, c)
+	return OpenTo(ctx, Make, c, logger)
+}
+
+// OpenTo is Open for a use.
+//
+// # Errors
+//
+// ErrNone where there is nothing to read or to change.
+func OpenTo(ctx context.Context, use Use, c *config.Config, logger *slog.Logger) (*House, error) {
+	st, where, err := openStore(ctx, use, c)
 	if err != nil {
 		return nil, err
 	}
 	h := &House{Config: c, Store: st, Where: where, Log: audit.NewLog(st), Images: images(c), logger: logger, id: id.New()}
+	if kept, ok := st.(*sqlite.Store); ok {
+		h.Copied = kept.Copied()
+	}
 	h.Hosts = hosts(c, st, h.Images)
 	h.Skills = skill.NewLibrary(c.Content)
 	h.named = &named{Library: h.Skills}

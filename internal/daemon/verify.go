@@ -10,7 +10,7 @@ import (
 
 // Against says what a log is compared with, besides itself.
 type Against struct {
-	Key   audit.PublicKey // that signed first; empty: the one in the data folder
+	Key   audit.PublicKey // that signed first, and somebody must keep a checkpoint by it; empty: the one in the data folder
 	Files []string        // of checkpoints that were kept elsewhere
 	Alone bool            // with what lies in the data folder and Files only: it is a copy, or an old backup
 }
@@ -49,6 +49,9 @@ func (h *House) VerifyLog(ctx context.Context, a Against, progress func(uint64))
 		keepers = append(keepers, notary.Claims(file, file))
 	}
 	v, err := h.Log.VerifyClaims(ctx, keys, progress, keepers...)
+	if err == nil && a.Key != "" && v.Claims == 0 { // a log without entries too: another one may have had some
+		err = fmt.Errorf("%w: nobody keeps a checkpoint by the key %s", audit.ErrUnsigned, a.Key)
+	}
 	if err == nil && !a.Alone {
 		err = h.Notary.Missing(ctx)
 	}

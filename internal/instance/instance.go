@@ -240,8 +240,10 @@ func Lives(folder, name string) (bool, error) {
 		}
 		return false, fmt.Errorf("instance: %w", err)
 	}
-	lock, err := ownfile.TryLock(i.path(fileSuffix))
+	lock, err := ownfile.TryLockThere(i.path(fileSuffix))
 	switch {
+	case errors.Is(err, fs.ErrNotExist): // it has ended just now
+		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("instance: %w", err)
 	case lock == nil:
@@ -256,11 +258,13 @@ func Left(ctx context.Context, folder string) (left []string, err error) {
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	door, err := ownfile.WaitLock(ctx, filepath.Join(folder, folderLock)) // nobody is in the middle of closing
-	if err != nil {
+	door, err := ownfile.WaitLockThere(ctx, filepath.Join(folder, folderLock)) // nobody is in the middle of closing
+	switch {
+	case err == nil:
+		defer door.Close()
+	case !errors.Is(err, fs.ErrNotExist): // a copy may be without it
 		return nil, fmt.Errorf("instance: %w", err)
 	}
-	defer door.Close()
 	found, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("instance: %w", err)

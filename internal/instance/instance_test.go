@@ -67,6 +67,29 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// Who asks which processes have died makes nothing: a copy may be without the
+// folder's lock, and may be read alone.
+func TestLeftMakesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "instances")
+	dead, _ := start(t, dir, 7)
+	closed(t, dead, true)
+	if err := os.Remove(filepath.Join(dir, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := instance.Left(t.Context(), dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("Left: %q, error %v; want the one that died", left, err)
+	}
+	after, err := os.ReadDir(dir)
+	if err != nil || len(after) != len(before) {
+		t.Errorf("in the folder are %v, error %v; before there were %v", after, err, before)
+	}
+}
+
 // Fail closed: where what a dead process left cannot be closed, nobody starts,
 // and the next one finds it again.
 func TestBuryFails(t *testing.T) {

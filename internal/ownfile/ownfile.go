@@ -116,8 +116,14 @@ type Lock struct{ f *os.File }
 
 // TryLock takes the lock on the file at path, which it makes where there is
 // none. It returns nil where somebody else holds it, this process too.
-func TryLock(path string) (*Lock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func TryLock(path string) (*Lock, error) { return tryLock(path, os.O_RDWR|os.O_CREATE) }
+
+// TryLockThere is TryLock for a file that is there already and that this process
+// perhaps may only read.
+func TryLockThere(path string) (*Lock, error) { return tryLock(path, os.O_RDONLY) }
+
+func tryLock(path string, how int) (*Lock, error) {
+	f, err := os.OpenFile(path, how, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +141,17 @@ const again = 5 * time.Millisecond
 
 // WaitLock is TryLock that waits. When ctx is done it returns its cause.
 func WaitLock(ctx context.Context, path string) (*Lock, error) {
+	return waitLock(ctx, path, TryLock)
+}
+
+// WaitLockThere is TryLockThere that waits.
+func WaitLockThere(ctx context.Context, path string) (*Lock, error) {
+	return waitLock(ctx, path, TryLockThere)
+}
+
+func waitLock(ctx context.Context, path string, try func(string) (*Lock, error)) (*Lock, error) {
 	for {
-		if l, err := TryLock(path); l != nil || err != nil {
+		if l, err := try(path); l != nil || err != nil {
 			return l, err
 		}
 		select {

@@ -36,9 +36,11 @@ var children = map[string]func(path string) error{
 		}
 		return s.Close()
 	},
-	"append": appendMany,
-	"full":   fullDisk,
-	"limit":  fileLimit,
+	"append":  appendMany,
+	"full":    fullDisk,
+	"limit":   fileLimit,
+	"read":    readThree,
+	"mounted": readMounted,
 }
 
 func TestMain(m *testing.M) {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -14,7 +15,7 @@ func TestConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	f := file{path, Options{BusyTimeout: DefaultBusyTimeout}}
+	f := file{path: path, o: Options{BusyTimeout: DefaultBusyTimeout}}
 	writer, err := f.connect(1, asWriter...)
 	if err != nil {
 		t.Fatal(err)
@@ -51,5 +52,35 @@ func TestConnections(t *testing.T) {
 	}
 	if _, err := reader.Exec(`DELETE FROM leaf`); code(err) == 0 {
 		t.Errorf("a reading connection deleted leaves, error %v", err)
+	}
+}
+
+// TestStill: a file that is read where it lies must not change meanwhile, nor get a
+// log beside it; and what does not stand in the file itself is not overlooked.
+func TestStill(t *testing.T) {
+	for _, end := range beside {
+		t.Run("name"+end, func(t *testing.T) {
+			f := file{path: filepath.Join(t.TempDir(), "tracon.db"), reads: true}
+			if err := os.WriteFile(f.path, []byte("something"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			was, err := f.pieces()
+			if err != nil || !was.whole() {
+				t.Fatalf("pieces: %v, error %v; want the file alone", was, err)
+			}
+			if err := f.still(was); err != nil {
+				t.Fatalf("nothing was changed: %v", err)
+			}
+			if err := os.WriteFile(f.path+end, []byte("something more"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.still(was); err == nil {
+				t.Error("a change was not noticed")
+			}
+			now, err := f.pieces()
+			if err != nil || now.whole() != (end == "") {
+				t.Errorf("whole is %v, error %v", now.whole(), err)
+			}
+		})
 	}
 }

@@ -67,6 +67,10 @@ func (f file) full(err error) error {
 }
 
 func (f file) unwritable(err error) error {
+	if f.reads {
+		return fmt.Errorf("%w: it cannot be read; this user needs the right to read the folder %s and %s* in it: %w",
+			store.ErrUnusable, filepath.Dir(f.path), filepath.Base(f.path), err)
+	}
 	return fmt.Errorf("%w: it cannot be written; this user needs the right to write to the folder %s and to %s* in it: %w",
 		store.ErrUnusable, filepath.Dir(f.path), filepath.Base(f.path), err)
 }

@@ -141,7 +141,7 @@ func (f file) prepare(ctx context.Context) error {
 // from before its first look to its end, so that nobody else does the same, or
 // has the file open meanwhile.
 func (f file) migrate(ctx context.Context) error {
-	db, err := file{f.path, Options{BusyTimeout: migrateTry}}.connect(1, "_pragma", "locking_mode(EXCLUSIVE)", "_txlock", "exclusive")
+	db, err := file{path: f.path, o: Options{BusyTimeout: migrateTry}}.connect(1, "_pragma", "locking_mode(EXCLUSIVE)", "_txlock", "exclusive")
 	if err != nil {
 		return err
 	}

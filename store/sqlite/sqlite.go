@@ -43,9 +43,13 @@ type Options struct {
 	BusyTimeout time.Duration
 }
 
-// A Store is a [store.Store] in a file. Make one with [Open]; it is safe for
-// concurrent use.
-type Store struct{ *sqlstore.Store }
+// A Store is a [store.Store] in a file. Make one with [Open] or [OpenToRead]; it is
+// safe for concurrent use.
+type Store struct {
+	*sqlstore.Store
+	leave  func() error // after the database was closed; nil: nothing
+	copied bool
+}
 
 var _ store.Store = (*Store)(nil)
 
@@ -63,6 +67,10 @@ var _ store.Store = (*Store)(nil)
 // one; store.ErrUnusable for what cannot be opened otherwise. The text names
 // the remedy.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	return openAs(ctx, path, o, file.open)
+}
+
+func openAs(ctx context.Context, path string, o Options, open func(file, context.Context) (*Store, error)) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -72,7 +80,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	o.Readers = cmp.Or(o.Readers, max(4, runtime.GOMAXPROCS(0)))
 	o.BusyTimeout = cmp.Or(o.BusyTimeout, DefaultBusyTimeout)
-	s, err := file{path, o}.open(ctx)
+	s, err := open(file{path: path, o: o}, ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -84,8 +92,10 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 
 // A file is where a store is, as an absolute path.
 type file struct {
-	path string
-	o    Options
+	path  string
+	o     Options
+	copy  string // of it, which is opened instead; "": none
+	reads bool   // it is opened to read alone
 }
 
 // What a connection of the open store has beside what all have. The writer takes
@@ -108,7 +118,7 @@ func (f file) connect(n int, more ...string) (*sql.DB, error) {
 	for i := 0; i < len(more); i += 2 {
 		q.Add(more[i], more[i+1])
 	}
-	p := filepath.ToSlash(f.path)
+	p := filepath.ToSlash(cmp.Or(f.copy, f.path))
 	if !strings.HasPrefix(p, "/") {
 		p = "/" + p // a drive's letter
 	}
@@ -153,7 +163,7 @@ func (f file) open(ctx context.Context) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{s}, nil
+	return &Store{Store: s}, nil
 }
 
 // same says whether the file at its path is still the one that was opened. What
