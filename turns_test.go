@@ -30,21 +30,28 @@ func (s *slowPosture) Posture(context.Context) (executor.Posture, error) {
 	return executor.Posture{Executor: "slow", Tier: grant.Process}, nil
 }
 
-// B10: of calls that come in one moment few pass the gates at once, the others
-// wait for their turn, and one whose caller has left waits no longer.
+// B10: of calls that come in one moment few pass the gates at once, and of one
+// tenant's half as many; the others wait for their turn, and one whose caller has left waits no longer.
 func TestCallsPassTheGatesInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &slowPosture{let: make(chan struct{})}
 		h := newHouse(t, e, func(c *tracon.Config) { c.SlotWait = time.Hour })
 		var wg sync.WaitGroup
-		for range 200 {
-			wg.Go(func() {
-				if _, err := h.Run(t.Context(), call("a")); err != nil {
-					t.Error(err)
-				}
-			})
+		come := func(tenant string) {
+			for range 100 {
+				wg.Go(func() {
+					if _, err := h.Run(t.Context(), call(tenant)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			synctest.Wait()
 		}
-		synctest.Wait()
+		come("a")
+		if n := e.busy.Load(); n != 32 {
+			t.Errorf("%d calls of one tenant are at the gates, want 32", n)
+		}
+		come("b")
 		if n := e.busy.Load(); n != 64 {
 			t.Errorf("%d calls are at the gates, want 64", n)
 		}

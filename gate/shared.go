@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/internal/turns"
 )
 
-// readers is how many contents are read at once, each of which may be as large as
-// the host's limit allows (32 MiB by default).
+// readers is how many contents are read at once, half of them for one tenant. Each
+// may be as large as the host's limit allows (32 MiB by default).
 const readers = 8
 
 // shared bounds what contents cost in memory: few are read at once, and equal ones
@@ -15,20 +16,19 @@ const readers = 8
 // the source for this very call, hashed, and found equal to what it is replaced by.
 type shared struct {
 	Contents
-	turns chan struct{}
+	turns *turns.Turns
 	pool  bundle.Pool
 }
 
-func share(c Contents) *shared { return &shared{Contents: c, turns: make(chan struct{}, readers)} }
+func share(c Contents) *shared { return &shared{Contents: c, turns: turns.New(readers)} }
 
 // Read implements [Contents].
 func (s *shared) Read(ctx context.Context, tenant, skill string, l bundle.Limits) (bundle.Bundle, error) {
-	select {
-	case s.turns <- struct{}{}:
-		defer func() { <-s.turns }()
-	case <-ctx.Done():
-		return bundle.Bundle{}, context.Cause(ctx)
+	leave, err := s.turns.Take(ctx, tenant)
+	if err != nil {
+		return bundle.Bundle{}, err
 	}
+	defer leave()
 	b, err := s.Contents.Read(ctx, tenant, skill, l)
 	return s.pool.Share(b), err
 }

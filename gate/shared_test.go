@@ -25,21 +25,31 @@ func (s *slowContents) Read(context.Context, string, string, bundle.Limits) (bun
 	return bundle.New([]bundle.File{{Path: "a.py", Data: []byte("pass\n")}}, nil, bundle.Limits{})
 }
 
-// B10: however many calls come at once, few contents are read at once, equal ones
-// are kept once, and a caller who leaves waits no longer for a turn.
+// B10: however many calls come at once, few contents are read at once, half of them
+// for one tenant at most, equal ones are kept once, and a caller who leaves waits no longer for a turn.
 func TestContentsAreReadInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowContents{let: make(chan struct{})}
 		s := share(slow)
 		read := make([]bundle.Bundle, 100)
 		var wg sync.WaitGroup
-		for i := range read {
+		come := func(i int, tenant string) {
 			wg.Go(func() {
 				var err error
-				if read[i], err = s.Read(t.Context(), "t", "s", bundle.Limits{}); err != nil {
+				if read[i], err = s.Read(t.Context(), tenant, "s", bundle.Limits{}); err != nil {
 					t.Error(err)
 				}
 			})
+		}
+		for i := range 60 {
+			come(i, "t")
+		}
+		synctest.Wait()
+		if n := slow.busy.Load(); n != readers/2 {
+			t.Errorf("%d contents are being read for one tenant, want %d", n, readers/2)
+		}
+		for i := range 40 {
+			come(60+i, "u")
 		}
 		synctest.Wait()
 		if n := slow.busy.Load(); n != readers {
