@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/gate"
@@ -176,7 +177,7 @@ func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
 		finding{"tenant's switch", policy.Enabled, a.tenant + " is " + mark(policy.Enabled, "on", "off"), mark(policy.Enabled, "", "`tracon policy set --enabled`, or a first `tracon run --grant`")})
 	for _, ext := range slices.Sorted(maps.Keys(host.Interpreters)) {
 		in := host.Interpreters[ext]
-		findings = append(findings, a.examineInterpreter(ctx, h, ext, in))
+		findings = append(findings, a.examineInterpreter(ctx, h, ext, in, host.Runtimes[in.Name]))
 	}
 	if len(host.Interpreters) == 0 {
 		findings = append(findings, finding{"interpreters", false, "the allow-list is empty: nothing runs", "a first `tracon run --grant` lists the one that it needs"})
@@ -189,7 +190,9 @@ func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
 	return findings, nil
 }
 
-func (a *app) examineInterpreter(ctx context.Context, h *daemon.House, ext string, in gate.Interpreter) finding {
+// examineInterpreter looks at an entry of the allow-list. Meant is the runtime that
+// its name means by now, which may be another than the one it lies in.
+func (a *app) examineInterpreter(ctx context.Context, h *daemon.House, ext string, in gate.Interpreter, meant bundle.Digest) finding {
 	text := config.FormatInterpreter(in)
 	if h.Config.File != "" {
 		text = h.Config.Interpreters[ext]
@@ -198,9 +201,12 @@ func (a *app) examineInterpreter(ctx context.Context, h *daemon.House, ext strin
 	version := ""
 	var found gate.Interpreter
 	var err error
-	if in.Name != "" {
+	switch {
+	case in.Name != "" && in.Image.IsZero(): // a configuration file names what is not there
 		found, err = h.Probe(ctx, ext, text)
-	} else {
+	case in.Name != "":
+		found, err = h.Again(ext, in)
+	default:
 		var probed interpreter.Found
 		probed, err = interpreter.Probe(ctx, ext, in.Path)
 		found, version = probed.Interpreter(), probed.Version
@@ -208,11 +214,11 @@ func (a *app) examineInterpreter(ctx context.Context, h *daemon.House, ext strin
 	switch {
 	case err != nil:
 		f.Detail, f.Remedy = err.Error(), "install or import it, or name another in the allow-list"
-	case found.Image != in.Image:
-		// What was listed still runs: its runtime is kept.
-		f.OK, f.Detail, f.Remedy = true, fmt.Sprintf("%s, in %s; the name means another runtime now", text, in.Image), f.Remedy+" moves it on"
 	case found.Digest != in.Digest:
 		f.Detail = text + " is not the file that was probed"
+	case in.Image != meant:
+		// What was listed still runs: its runtime is kept.
+		f.OK, f.Detail, f.Remedy = true, fmt.Sprintf("%s, in %s; the name means another runtime now", text, in.Image), f.Remedy+" moves it on"
 	default:
 		f.OK, f.Detail, f.Remedy = true, strings.TrimSpace(text+" "+version), ""
 	}
