@@ -87,8 +87,15 @@ func closeUnknown(ctx context.Context, log *audit.Log, calls toolcall.Store, lea
 	}
 	_, _ = fmt.Sscan(a.Fact("argumentsBytes"), &rec.ArgumentsBytes) // else it stays zero
 	_, err := log.Commit(ctx, ending, func(ctx context.Context, p audit.Pending) error { return calls.AddCall(ctx, rec, p) })
-	if errors.Is(err, toolcall.ErrExists) { // two calls came with one id; see job.finish
-		return write()
+	if errors.Is(err, toolcall.ErrExists) {
+		was, err := calls.Call(ctx, a.Tenant, a.Run)
+		if err != nil {
+			return fmt.Errorf("%w: %w", audit.ErrUnavailable, err)
+		}
+		if was.AdmissionIndex == leaf.Index {
+			return nil // another host closed it meanwhile: one ending is enough
+		}
+		return write() // two calls came with one id; see job.finish
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", audit.ErrUnavailable, err)

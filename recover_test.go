@@ -1,6 +1,7 @@
 package tracon_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -120,5 +121,35 @@ func TestRecoverFails(t *testing.T) {
 	}
 	if _, err := tracon.Recover(t.Context(), h.Log, h.Store, tracon.Dead{Instance: "dead"}); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("got %v, want the store's error", err)
+	}
+}
+
+// overtaken is a store in which another host closes the run first.
+type overtaken struct {
+	toolcall.Store
+	first func()
+}
+
+func (o *overtaken) AddCall(ctx context.Context, r toolcall.Record, p audit.Pending) error {
+	if f := o.first; f != nil {
+		o.first = nil
+		f()
+	}
+	return o.Store.AddCall(ctx, r, p)
+}
+
+// I5: two hosts that close what a third one left write one ending between them.
+func TestRecoverTwice(t *testing.T) {
+	h := gatecase.New(t)
+	left := admitted(t, h, "dead")
+	dead := tracon.Dead{Instance: "dead"}
+	again := &overtaken{h.Store, func() {
+		if n, err := tracon.Recover(t.Context(), h.Log, h.Store, dead); err != nil || n != 1 {
+			t.Errorf("the other host closed %d, %v", n, err)
+		}
+	}}
+	_, err := tracon.Recover(t.Context(), audit.NewLog(h.Store), again, dead)
+	if how, n := endings(t, h.Log); err != nil || again.first != nil || how[left.ID()] != "unknown" || n[left.ID()] != 1 {
+		t.Errorf("error %v, and the endings are %v, %v", err, how, n)
 	}
 }

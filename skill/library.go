@@ -171,7 +171,7 @@ func (l *Library) SkillInto(skill string, limits bundle.Limits, keep Keeper) (Ou
 		return Outline{}, nil, err
 	}
 	defer d.close()
-	o, c, err := readDirInto(d, e.Folder, limits, keep)
+	o, c, err := readDirInto(d, e.Folder, e.Name, limits, keep)
 	if err != nil {
 		return Outline{}, nil, err
 	}
@@ -189,9 +189,9 @@ func (e *entry) open() (dir, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errLink):
-		return dir{}, fmt.Errorf("%w: skill %s is not in %s any more", gate.ErrUnknown, short(e.Name), visible(e.Folder))
+		return dir{}, fmt.Errorf("%w: skill %s is not where it was any more; list the skills again", gate.ErrUnknown, short(e.Name))
 	case err != nil:
-		return dir{}, fmt.Errorf("%w: skill %s: %s cannot be opened: %w", bundle.ErrContent, short(e.Name), visible(e.Folder), errPart(err))
+		return dir{}, fmt.Errorf("%w: skill %s: its folder cannot be opened: %w", bundle.ErrContent, short(e.Name), errPart(err))
 	}
 	return d, nil
 }
@@ -235,7 +235,7 @@ func (l *Library) Find(ctx context.Context, _, skill, script string) (gate.Origi
 		}
 		mode, err := d.lookup(name, 8*l.limits.Files+1024)
 		if err != nil {
-			return 0, fmt.Errorf("%w: skill %s: %s cannot be read: %w", bundle.ErrContent, short(skill), visible(e.Folder), errPart(err))
+			return 0, fmt.Errorf("%w: skill %s: its folder cannot be read: %w", bundle.ErrContent, short(skill), errPart(err))
 		}
 		if i == len(way)-1 {
 			if !mode.IsRegular() {

@@ -219,3 +219,44 @@ func TestAddFolder(t *testing.T) {
 		t.Error("a folder that is not there is taken")
 	}
 }
+
+// What a gate says of a skill stands in the log that its tenant reads, so it says
+// nothing of where the skill lies on the host.
+func TestLibraryErrorsNameNoFolder(t *testing.T) {
+	for name, spoil := range map[string]func(folder string) error{
+		"gone":            os.RemoveAll,
+		"a file":          func(f string) error { return errors.Join(os.RemoveAll(f), os.WriteFile(f, nil, 0o600)) },
+		"broken markdown": func(f string) error { return os.WriteFile(filepath.Join(f, "SKILL.md"), []byte("x"), 0o600) },
+		"no markdown":     func(f string) error { return os.Remove(filepath.Join(f, "SKILL.md")) },
+		"bad declaration": func(f string) error { return os.WriteFile(filepath.Join(f, "tracon.yaml"), []byte("{"), 0o600) },
+		"another name":    func(f string) error { return os.WriteFile(filepath.Join(f, "SKILL.md"), []byte(md("other")), 0o600) },
+		"too large":       func(f string) error { return os.WriteFile(filepath.Join(f, "big"), make([]byte, 2<<20), 0o600) },
+		"too many entries": func(f string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(f, strings.Repeat("a/", 40)), 0o755))
+		},
+		"unreadable": func(f string) error { return os.Chmod(filepath.Join(f, "x.py"), 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := write(t, "good", map[string]string{"SKILL.md": md("good"), "x.py": "1"})
+			l := NewLibrary(bundle.Limits{})
+			must(t, errors.Join(l.AddFolder(folder), spoil(folder)))
+			failed := 0
+			unprivileged(t, folder, func() {
+				_, find := l.Find(t.Context(), "", "good", "x.py")
+				_, read := l.Read(t.Context(), "", "good", bundle.Limits{FileBytes: 1 << 20})
+				for _, err := range []error{find, read} {
+					if err == nil {
+						continue
+					}
+					failed++
+					if strings.Contains(err.Error(), filepath.Dir(folder)) || !strings.Contains(err.Error(), "good") {
+						t.Errorf("got error %v", err)
+					}
+				}
+			})
+			if failed == 0 {
+				t.Error("nothing failed")
+			}
+		})
+	}
+}

@@ -113,7 +113,7 @@ func LintFolder(folder string, limits bundle.Limits) ([]Diagnostic, error) {
 		return nil, unopened(folder, err)
 	}
 	defer d.close()
-	r := &reading{folder: folder, keep: forgetful{bundle.NewLister(limits)}, lint: true}
+	r := &reading{folder: folder, called: folder, keep: forgetful{bundle.NewLister(limits)}, lint: true}
 	said, err := r.dir(d, limits)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (r *reading) diagnostics(said []Diagnostic) ([]Diagnostic, error) {
 		return judge(o, string(r.markdown), r.declaration, r.looked), nil
 	}
 	if _, err = r.keep.Content(r.declaration); err != nil {
-		return nil, about(r.folder, err)
+		return nil, about(r.called, err)
 	}
 	_, more := scripts(r.declaration, r.heads)
 	diags := slices.Concat(broken.Diagnostics, more, signs(r.looked))

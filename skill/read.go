@@ -31,7 +31,7 @@ func Read(folder string, limits bundle.Limits) (Skill, error) {
 		return Skill{}, unopened(folder, err)
 	}
 	defer d.close()
-	return inMemory(readDirInto(d, folder, limits, bundle.NewBuilder(limits)))
+	return inMemory(readDirInto(d, folder, folder, limits, bundle.NewBuilder(limits)))
 }
 
 func unopened(folder string, err error) error {
@@ -75,11 +75,11 @@ func ReadInto(folder string, limits bundle.Limits, keep Keeper) (Outline, bundle
 		return Outline{}, nil, unopened(folder, err)
 	}
 	defer d.close()
-	return readDirInto(d, folder, limits, keep)
+	return readDirInto(d, folder, folder, limits, keep)
 }
 
-func readDirInto(d dir, folder string, limits bundle.Limits, keep Keeper) (Outline, bundle.Content, error) {
-	r := &reading{folder: folder, keep: keep}
+func readDirInto(d dir, folder, called string, limits bundle.Limits, keep Keeper) (Outline, bundle.Content, error) {
+	r := &reading{folder: folder, called: called, keep: keep}
 	said, err := r.dir(d, limits)
 	if err != nil {
 		return Outline{}, nil, err
@@ -146,6 +146,7 @@ func ignored(p string) bool {
 // it when all were seen.
 type reading struct {
 	folder string // empty where none is known
+	called string // what errors call the skill: the folder, or the name where a tenant may read them
 	keep   Keeper
 	lint   bool // each file is looked at for the lint, too
 
@@ -172,7 +173,7 @@ func headOf(path string, data []byte) head {
 
 // dir reads all that is in d, and returns what is to be said of what was left out.
 func (r *reading) dir(d dir, limits bundle.Limits) ([]Diagnostic, error) {
-	w := newWalker(r.folder, limits)
+	w := newWalker(r.called, limits)
 	w.add = r.add
 	err := w.walk(d, "", 1)
 	return w.diags, err
@@ -191,7 +192,7 @@ func (r *reading) add(path string, data []byte) error {
 		r.looked = append(r.looked, lookAt(path, string(data)))
 	}
 	if err := r.keep.Add(path, data); err != nil {
-		return about(r.folder, err)
+		return about(r.called, err)
 	}
 	return nil
 }
@@ -204,7 +205,7 @@ func (r *reading) outline(said []Diagnostic) (Outline, bundle.Content, error) {
 	slices.SortFunc(r.heads, func(a, b head) int { return strings.Compare(a.path, b.path) })
 	o := Outline{Folder: r.folder, Diagnostics: said}
 	if !r.hasMarkdown {
-		return Outline{}, nil, &BrokenError{r.folder, []Diagnostic{noMarkdown(r.heads, said)}}
+		return Outline{}, nil, &BrokenError{r.called, []Diagnostic{noMarkdown(r.heads, said)}}
 	}
 	name := ""
 	if r.folder != "" {
@@ -214,11 +215,11 @@ func (r *reading) outline(said []Diagnostic) (Outline, bundle.Content, error) {
 	o.Meta, o.Instructions = meta, body
 	o.Diagnostics = append(o.Diagnostics, diags...)
 	if errs := errorsOf(diags); len(errs) > 0 {
-		return Outline{}, nil, &BrokenError{r.folder, errs}
+		return Outline{}, nil, &BrokenError{r.called, errs}
 	}
 	c, err := r.keep.Content(r.declaration)
 	if err != nil {
-		return Outline{}, nil, about(r.folder, err)
+		return Outline{}, nil, about(r.called, err)
 	}
 	o.Scripts, diags = scripts(r.declaration, r.heads)
 	o.Diagnostics = append(o.Diagnostics, diags...)
@@ -231,7 +232,7 @@ func (r *reading) outline(said []Diagnostic) (Outline, bundle.Content, error) {
 	return o, c, nil
 }
 
-// about says which folder an error is about, where one is known.
+// about says which skill an error is about, where that is known.
 func about(folder string, err error) error {
 	if folder == "" {
 		return err

@@ -94,7 +94,7 @@ func errorsOf(all []Diagnostic) []Diagnostic {
 // A BrokenError is for a skill whose SKILL.md or tracon.yaml cannot be used. It
 // wraps [bundle.ErrContent].
 type BrokenError struct {
-	Folder      string
+	Folder      string       // or the skill's name, where a tenant may read it
 	Diagnostics []Diagnostic // the errors; at least one
 }
 
