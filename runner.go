@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/turns"
 	"github.com/tracon-go/tracon/slot"
 	"github.com/tracon-go/tracon/toolcall"
 )
@@ -89,7 +90,7 @@ type Runner struct {
 	calls    toolcall.Store
 	receipts Receipts
 	pool     slot.Pool
-	turns    chan struct{} // of those that pass the gates
+	turns    *turns.Turns // of those that pass the gates
 	slotWait time.Duration
 	grace    time.Duration
 	observer Observer
@@ -138,7 +139,7 @@ func New(c Config) (*Runner, error) {
 		pool: &slots{Limits: slot.Limits{Slots: c.Slots, SlotsPerTenant: c.SlotsPerTenant, Queue: c.Queue, QueuePerTenant: c.QueuePerTenant}.OrDefaults(),
 			tenants: map[string]*share{}},
 		slotWait: cmp.Or(c.SlotWait, DefaultSlotWait), grace: cmp.Or(c.Grace, DefaultGrace),
-		observer: c.Observer, log: cmp.Or(c.Logger, slog.Default()), turns: make(chan struct{}, gatesAtOnce),
+		observer: c.Observer, log: cmp.Or(c.Logger, slog.Default()), turns: turns.New(gatesAtOnce),
 	}
 	if c.Pool != nil {
 		r.pool = c.Pool
@@ -314,19 +315,18 @@ func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
 	return j, err
 }
 
-// gatesAtOnce is how many calls pass the gates at once: enough to share the log's
-// commits, and few enough that thousands which come in one moment do not each hold
-// what reading and deciding takes.
+// gatesAtOnce is how many calls pass the gates at once, half of them of one tenant:
+// enough to share the log's commits, and few enough that thousands which come in
+// one moment do not each hold what reading and deciding takes.
 const gatesAtOnce = 64
 
 // pass takes call through the gates, when it is its turn.
 func (r *Runner) pass(ctx context.Context, call gate.Call) (gate.Request, error) {
-	select {
-	case r.turns <- struct{}{}:
-		defer func() { <-r.turns }()
-	case <-ctx.Done():
-		return gate.Request{}, context.Cause(ctx)
+	leave, err := r.turns.Take(ctx, call.Tenant)
+	if err != nil {
+		return gate.Request{}, err
 	}
+	defer leave()
 	s, err := r.Standing(ctx)
 	if err != nil {
 		return gate.Request{}, err

@@ -30,8 +30,9 @@ func (s *slowPosture) Posture(context.Context) (executor.Posture, error) {
 	return executor.Posture{Executor: "slow", Tier: grant.Process}, nil
 }
 
-// B10: of calls that come in one moment few pass the gates at once, and of one
-// tenant's half as many; the others wait for their turn, and one whose caller has left waits no longer.
+// B10: of calls that come in one moment few pass the gates at once, and half as many
+// of one tenant; the others wait for their turn, and one whose caller has left waits
+// no longer.
 func TestCallsPassTheGatesInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &slowPosture{let: make(chan struct{})}
