@@ -106,7 +106,7 @@ the one that was reviewed. Change one byte, and it is refused.`,
   tracon audit verify`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noWord,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetOut(a.out)
@@ -123,6 +123,7 @@ the one that was reviewed. Change one byte, and it is refused.`,
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.runtimeCmd(), a.auditCmd(), a.witnessCmd(), a.callsCmd(), a.fsckCmd(), a.retentionCmd(),
 		a.doctorCmd(), a.conformanceCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
+	strictHelp(root)
 	checkUsage(root)
 	return root
 }
@@ -168,15 +169,69 @@ func exactly(names ...string) cobra.PositionalArgs {
 }
 
 // group is a command that only holds others.
-func group(use, short string, subs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return fmt.Errorf("%q is not one of its commands", args[0])
-		}
-		return nil
-	}, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+func group(use, short, example string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Example: example, Args: noWord, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(subs...)
 	return cmd
+}
+
+// noWord refuses a word that is none of the command's own, and says which may be meant.
+func noWord(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%q is not one of its commands", args[0])
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return hint(err, "did you mean `%s %s`?", cmd.CommandPath(), strings.Join(near, "`, or `"+cmd.CommandPath()+" "))
+	}
+	return err
+}
+
+// strictHelp makes the commands that the library adds by itself refuse words that
+// they do not know: by themselves they print their help and exit 0.
+func strictHelp(root *cobra.Command) {
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [COMMAND]...",
+		Short: "Help about any command",
+		Example: `  tracon help run
+  tracon help grant add`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+			of, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, c := range of.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name()+"\t"+c.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err == nil {
+				err = noWord(of, rest)
+			}
+			if err != nil {
+				return usage(cmd, err)
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
+	})
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.Args, c.RunE = noWord, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		c.Example = "  tracon completion bash >tracon.bash"
+		for _, shell := range c.Commands() {
+			shell.Example = "  tracon completion " + shell.Name()
+		}
+	}
 }
 
 func (a *app) who() string {

@@ -15,8 +15,13 @@ import (
 )
 
 func (a *app) auditCmd() *cobra.Command {
-	return group("audit", "Read the log, sign it, and check that it adds up", a.auditListCmd(), a.auditVerifyCmd(), a.auditProveCmd(),
-		group("receipt", "Check what proves an entry", a.receiptCheckCmd()), a.auditCheckpointCmd(), a.auditExportCmd(),
+	return group("audit", "Read the log, sign it, and check that it adds up",
+		`  tracon audit list --since 24h
+  tracon audit verify`,
+		a.auditListCmd(), a.auditVerifyCmd(), a.auditProveCmd(),
+		group("receipt", "Check what proves an entry",
+			`  tracon audit receipt check receipt`,
+			a.receiptCheckCmd()), a.auditCheckpointCmd(), a.auditExportCmd(),
 		a.acceptLossCmd(), a.rotateKeyCmd())
 }
 

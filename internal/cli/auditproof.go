@@ -112,13 +112,13 @@ receipt; 7 unsigned: it has no signature of the key.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := a.readAll(args[0], maxAnswer)
 			if err != nil {
-				return err
+				return hint(err, "name what `tracon audit prove` or `tracon run --json` wrote; - is standard input")
 			}
 			if text, err = receiptIn(text); err != nil {
 				return err
 			}
 			if key != "" {
-				k, err := audit.ParsePublicKey(key)
+				k, err := parseKey("--key", key)
 				if err != nil {
 					return err
 				}
@@ -271,7 +271,13 @@ memory does not grow with the log.`,
 					defer func() { err = errors.Join(err, file.Close()) }()
 					w = file
 				}
-				return export(ctx, h, f, f.tenant(a), json.NewEncoder(w))
+				bar := a.progress("entries written")
+				defer bar.done()
+				show := bar.show
+				if out == "" && a.outTTY { // the entries themselves are on the terminal
+					show = func(uint64) {}
+				}
+				return export(ctx, h, f, f.tenant(a), json.NewEncoder(w), show)
 			})
 		},
 	}
@@ -280,7 +286,8 @@ memory does not grow with the log.`,
 	return cmd
 }
 
-func export(ctx context.Context, h *daemon.House, f entryFilter, tenant string, enc *json.Encoder) error {
+func export(ctx context.Context, h *daemon.House, f entryFilter, tenant string, enc *json.Encoder, show func(done uint64)) error {
+	var done uint64
 	enc.SetEscapeHTML(false)
 	for leaf, err := range h.Log.Entries(ctx, tenant, f.from) {
 		if err != nil {
@@ -296,6 +303,8 @@ func export(ctx context.Context, h *daemon.House, f entryFilter, tenant string, 
 		if err != nil {
 			return err
 		}
+		done++
+		show(done)
 	}
 	return nil
 }

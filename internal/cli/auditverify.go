@@ -90,7 +90,7 @@ Exit codes:
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if key != "" {
-				if against.Key, err = audit.ParsePublicKey(key); err != nil {
+				if against.Key, err = parseKey("--key", key); err != nil {
 					return err
 				}
 			}
@@ -106,6 +106,15 @@ Exit codes:
 	cmd.Flags().StringArrayVar(&against.Files, "checkpoints", nil, "file of checkpoints that was kept elsewhere (repeatable)")
 	cmd.Flags().BoolVar(&against.Alone, "alone", false, "leave out what lies outside of the data folder: for a copy or an old backup")
 	return cmd
+}
+
+// parseKey reads the public key that a flag names.
+func parseKey(flag, text string) (audit.PublicKey, error) {
+	k, err := audit.ParsePublicKey(text)
+	if err != nil {
+		return "", hint(fmt.Errorf("%s: %w", flag, err), "give the key itself, such as the first line of keys/log.pub in the log's data folder; `tracon audit checkpoint --json` has it too")
+	}
+	return k, nil
 }
 
 func (a *app) tellVerified(v audit.Verified, err error) error {

@@ -8,11 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
 func (a *app) callsCmd() *cobra.Command {
-	return group("calls", "List what came of admitted calls", a.callsListCmd(), a.callsShowCmd())
+	return group("calls", "List what came of admitted calls",
+		`  tracon calls list --limit 20`,
+		a.callsListCmd(), a.callsShowCmd())
 }
 
 func (a *app) callsListCmd() *cobra.Command {
@@ -23,6 +26,9 @@ func (a *app) callsListCmd() *cobra.Command {
 		Short:   "List the newest calls",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.Before != "" && !id.Valid(f.Before) {
+				return hint(fmt.Errorf("--before: %q is no id of a call", f.Before), "`tracon calls list` shows the ids")
+			}
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				calls, err := h.Store.Calls(ctx, a.tenant, f)
 				if err != nil {

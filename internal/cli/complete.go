@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -96,8 +98,18 @@ func (a *app) manCmd() *cobra.Command {
 			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "TRACON", Section: "1", Source: "Tracon"}, args[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "manual pages in %s\n", args[0])
-			return nil
+			if !a.json {
+				fmt.Fprintf(a.out, "manual pages in %s\n", args[0])
+				return nil
+			}
+			pages := []string{}
+			entries, err := os.ReadDir(args[0])
+			for _, e := range entries {
+				if name := e.Name(); strings.HasPrefix(name, "tracon") && strings.HasSuffix(name, ".1") {
+					pages = append(pages, name)
+				}
+			}
+			return errors.Join(err, a.printJSON(map[string]any{"folder": args[0], "files": pages}))
 		},
 	}
 }

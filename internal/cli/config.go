@@ -9,33 +9,35 @@ import (
 )
 
 func (a *app) configCmd() *cobra.Command {
-	return group("config", "Show what this installation is told", &cobra.Command{
-		Use: "print",
-		Example: `  tracon config print
+	return group("config", "Show what this installation is told",
+		`  tracon config print`,
+		&cobra.Command{
+			Use: "print",
+			Example: `  tracon config print
   TRACON_SLOTS=4 tracon --config /etc/tracon.yaml config print --json`,
-		Short: "Print every setting with its value and where it came from",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			c, err := a.load()
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(struct {
-					File     string `json:"file"`
-					Settings any    `json:"settings"`
-				}{c.File, c.Values()})
-			}
-			if c.File == "" {
-				fmt.Fprintln(a.out, "# no configuration file: the host's switch and allow-list are kept in the data folder (tracon doctor shows them)")
-			}
-			rows := [][]string{{"SETTING", "VALUE", "ORIGIN", "VARIABLE", "MEANING"}}
-			for _, v := range c.Values() {
-				rows = append(rows, []string{v.Key, v.Value, v.Origin, v.Env, v.Doc})
-			}
-			return a.table(rows)
-		},
-	})
+			Short: "Print every setting with its value and where it came from",
+			Args:  cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error {
+				c, err := a.load()
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(struct {
+						File     string `json:"file"`
+						Settings any    `json:"settings"`
+					}{c.File, c.Values()})
+				}
+				if c.File == "" {
+					fmt.Fprintln(a.out, "# no configuration file: the host's switch and allow-list are kept in the data folder (tracon doctor shows them)")
+				}
+				rows := [][]string{{"SETTING", "VALUE", "ORIGIN", "VARIABLE", "MEANING"}}
+				for _, v := range c.Values() {
+					rows = append(rows, []string{v.Key, v.Value, v.Origin, v.Env, v.Doc})
+				}
+				return a.table(rows)
+			},
+		})
 }
 
 func (a *app) versionCmd() *cobra.Command {

@@ -16,7 +16,10 @@ import (
 )
 
 func (a *app) conformanceCmd() *cobra.Command {
-	return group("conformance", "See on this host whether the configured executor does what it says", a.executorCmd(), a.hostileCmd())
+	return group("conformance", "See on this host whether the configured executor does what it says",
+		`  tracon conformance executor
+  tracon conformance hostile --wall network`,
+		a.executorCmd(), a.hostileCmd())
 }
 
 func (a *app) hostileCmd() *cobra.Command {

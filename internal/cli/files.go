@@ -45,7 +45,7 @@ func readInputs(specs []string, max int64) ([]bundle.File, error) {
 		}
 		info, err := os.Stat(from)
 		if err != nil {
-			return nil, fmt.Errorf("--in: %w", err)
+			return nil, hint(fmt.Errorf("--in: %w", err), "name a file or a folder that is there, as PATH, or as PATH=NAME to give it another name")
 		}
 		if name == "" {
 			abs, err := filepath.Abs(from)

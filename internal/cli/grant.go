@@ -21,6 +21,8 @@ import (
 
 func (a *app) grantCmd() *cobra.Command {
 	return group("grant", "Review, grant and revoke what a tenant may run",
+		`  tracon grant review unit-converter scripts/convert.py
+  tracon grant list`,
 		a.grantReviewCmd(), a.grantDiffCmd(), a.grantAddCmd(), a.grantListCmd(), a.grantRevokeCmd())
 }
 

@@ -19,7 +19,10 @@ import (
 )
 
 func (a *app) policyCmd() *cobra.Command {
-	return group("policy", "Show and set what holds for a tenant, and for the host", a.policyShowCmd(), a.policySetCmd())
+	return group("policy", "Show and set what holds for a tenant, and for the host",
+		`  tracon policy show
+  tracon policy set --enabled --interpreters py,sh`,
+		a.policyShowCmd(), a.policySetCmd())
 }
 
 func (a *app) policyShowCmd() *cobra.Command {
@@ -137,6 +140,9 @@ configuration file; with one, set them there.`,
 				if err != nil {
 					return err
 				}
+				if err := a.warnUnlisted(ctx, h, set); err != nil {
+					return err
+				}
 				return a.showPolicy(set)
 			})
 		},
@@ -158,6 +164,21 @@ configuration file; with one, set them there.`,
 	f.BoolVar(&p.keep, "keep-arguments", false, "keep the text of arguments in the record of each call")
 	f.StringArrayVar(&p.env, "env", nil, "NAME=VALUE that scripts see; NAME= takes it away (repeatable)")
 	return cmd
+}
+
+// warnUnlisted tells of the tenant's interpreters that the host does not list:
+// their scripts are refused.
+func (a *app) warnUnlisted(ctx context.Context, h *daemon.House, p gate.Policy) error {
+	host, err := h.Hosts.Host(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ext := range p.Interpreters {
+		if _, listed := host.Interpreters[ext]; !listed {
+			a.say("tracon: warning: the host's list has no interpreter for %s, so its scripts are refused; `tracon policy show --host` shows the list", ext)
+		}
+	}
+	return nil
 }
 
 // apply changes the fields whose flags were given.

@@ -13,6 +13,8 @@ import (
 
 func (a *app) retentionCmd() *cobra.Command {
 	return group("retention", "Erase what is kept beside the log, when its time is over",
+		`  tracon retention show
+  tracon retention preview --calls 2160h`,
 		a.retentionShowCmd(), a.retentionPreviewCmd(), a.retentionApplyCmd())
 }
 
@@ -105,7 +107,9 @@ Look with ` + "`tracon retention preview`" + ` first: what is erased does not co
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				stop := a.progress("erasing").during()
 				done, err := h.Erase(ctx, a.who(), f.rules(cmd, h))
+				stop()
 				if err != nil {
 					return err
 				}

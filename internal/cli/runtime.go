@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
@@ -17,6 +18,8 @@ import (
 
 func (a *app) runtimeCmd() *cobra.Command {
 	return group("runtime", "Root file systems that sandboxed scripts run in, in place of the host's programs",
+		`  tracon runtime import python-3.12 ./rootfs
+  tracon runtime list`,
 		a.runtimeImportCmd(), a.runtimeListCmd(), a.runtimeShowCmd(), a.runtimeRemoveCmd())
 }
 
@@ -67,7 +70,9 @@ Interpreters of the allow-list stay in the old one until they are listed again.`
 			}
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				n := admin.Naming{Actor: a.who(), Name: args[0], Replace: f.replace, Reason: f.reason}
+				stop := a.progress("importing " + harmless(n.Name, false)).during()
 				out, err := a.importRuntime(ctx, h, n, args[1], limits)
+				stop()
 				if errors.Is(err, admin.ErrNamed) {
 					return hint(err, "--replace gives the name to this one; `tracon runtime show %s` shows the other", n.Name)
 				}
@@ -94,7 +99,7 @@ func (a *app) importRuntime(ctx context.Context, h *daemon.House, n admin.Naming
 	}
 	file, err := os.Open(source)
 	if err != nil {
-		return daemon.Imported{}, err
+		return daemon.Imported{}, hint(err, "name a folder, a tar archive, or - for one on standard input")
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || info.IsDir() {
@@ -176,10 +181,13 @@ func (a *app) runtimeShowCmd() *cobra.Command {
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				r, err := h.FindRuntime(ctx, args[0])
 				if err != nil {
-					return err
+					return hintRuntime(err)
 				}
 				if verify && r.Amiss == "" {
-					if err := h.Images.Verify(ctx, r.Digest); errors.Is(err, image.ErrDamaged) {
+					stop := a.progress("verifying " + harmless(r.Name, false)).during()
+					err := h.Images.Verify(ctx, r.Digest)
+					stop()
+					if errors.Is(err, image.ErrDamaged) {
 						r.Amiss = err.Error()
 					} else if err != nil {
 						return err
@@ -227,7 +235,7 @@ more. It is refused while an interpreter of the allow-list lies in the runtime.`
 					return hint(err, "list another interpreter in its place first: `tracon policy set --host --interpreters …`, or the configuration file")
 				}
 				if err != nil {
-					return err
+					return hintRuntime(err)
 				}
 				if a.json {
 					return a.printJSON(map[string]any{"name": args[0], "digest": d, "filesKept": kept})
@@ -242,6 +250,14 @@ more. It is refused while an interpreter of the allow-list lies in the runtime.`
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log")
 	return cmd
+}
+
+// hintRuntime adds to the error for an unknown runtime where the known ones are.
+func hintRuntime(err error) error {
+	if errors.Is(err, grant.ErrNotFound) {
+		return hint(err, "`tracon runtime list` lists the runtimes")
+	}
+	return err
 }
 
 // completeRuntime completes NAME with the runtimes.

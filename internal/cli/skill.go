@@ -17,7 +17,10 @@ import (
 )
 
 func (a *app) skillCmd() *cobra.Command {
-	return group("skill", "Write, check, list, import and export skills", a.skillInitCmd(), a.skillListCmd(), a.skillShowCmd(), a.skillLintCmd(), a.skillSchemaCmd(),
+	return group("skill", "Write, check, list, import and export skills",
+		`  tracon skill init greeter
+  tracon skill lint ./greeter`,
+		a.skillInitCmd(), a.skillListCmd(), a.skillShowCmd(), a.skillLintCmd(), a.skillSchemaCmd(),
 		a.skillImportCmd(), a.skillExportCmd(), a.skillHistoryCmd(), a.skillDiffCmd(), a.skillDeleteCmd())
 }
 
@@ -43,7 +46,7 @@ or the skills in the folders that are named, and what is amiss with them. One ba
 				}
 				for _, folder := range args {
 					if err := h.Skills.AddRoot(folder); err != nil {
-						return err
+						return hint(err, "name a folder that holds skills, each in a folder of its own")
 					}
 				}
 				return a.showSkills(imported, h.Skills.List(), h.Skills.Problems())
@@ -184,6 +187,9 @@ there is no error (with --strict: no warning either), else 1.`,
 				all := map[string][]skill.Diagnostic{}
 				for _, word := range args {
 					list, err := a.lint(ctx, h, word)
+					if _, told := errors.AsType[*hintError](err); err != nil && !told {
+						return hint(err, "name the folder of a skill, which holds its SKILL.md, or a skill of `tracon skill list`")
+					}
 					if err != nil {
 						return err
 					}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/skill"
 )
 
@@ -88,18 +89,26 @@ func (a *app) skillInitCmd() *cobra.Command {
 			} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-			for path, text := range map[string]string{
-				"SKILL.md":            fmt.Sprintf(starterMarkdown, name, name, s.path),
-				skill.DeclarationName: fmt.Sprintf(starterDeclaration, s.path),
-				s.path:                s.text,
-			} {
-				to := filepath.Join(abs, filepath.FromSlash(path))
+			files := []bundle.File{
+				{Path: "SKILL.md", Data: fmt.Appendf(nil, starterMarkdown, name, name, s.path)},
+				{Path: skill.DeclarationName, Data: fmt.Appendf(nil, starterDeclaration, s.path)},
+				{Path: s.path, Data: []byte(s.text)},
+			}
+			made, err := wellNamed(name, files)
+			if err != nil {
+				return err
+			}
+			for _, f := range files {
+				to := filepath.Join(abs, filepath.FromSlash(f.Path))
 				if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 					return err
 				}
-				if err := os.WriteFile(to, []byte(text), 0o666); err != nil {
+				if err := os.WriteFile(to, f.Data, 0o666); err != nil {
 					return err
 				}
+			}
+			if a.json {
+				return a.printJSON(exportJSON{name, args[0], made.Bundle.Digest(), filesOf(made.Bundle)})
 			}
 			fmt.Fprintf(a.out, "made the skill %s in %s; look at it, then:\n  tracon skill lint %s\n  tracon run --grant %s %s -- --name Ada\n",
 				harmless(name, false), harmless(args[0], false), quoteWords(dotted(args[0])), quoteWords(dotted(args[0])), s.path)
@@ -117,6 +126,21 @@ func (a *app) skillInitCmd() *cobra.Command {
 		}), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
+}
+
+// wellNamed returns the skill of those files, unless lint finds an error in it: of
+// what is the same for every new skill there is none, so it is the name's.
+func wellNamed(name string, files []bundle.File) (skill.Skill, error) {
+	s, err := skill.FromFiles(files, bundle.Limits{})
+	for _, d := range skill.Lint(s) {
+		if err == nil && d.Severity == skill.Error {
+			err = errors.New(d.String())
+		}
+	}
+	if err != nil {
+		return skill.Skill{}, hint(fmt.Errorf("%q is no name of a skill: %w", name, err), "name a folder of lower case letters, digits and single hyphens, such as greeter")
+	}
+	return s, nil
 }
 
 // dotted writes a folder so that it is taken for one wherever a skill is named.

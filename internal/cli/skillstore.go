@@ -47,7 +47,9 @@ on standard input unless --arguments says otherwise.`,
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				aside := h.Spool()
 				defer aside.Close()
+				stop := a.progress("reading " + harmless(args[0], false)).during()
 				i, diagnostics, err := a.readSource(h, aside, args[0], stored)
+				stop()
 				if err != nil {
 					return err
 				}
@@ -56,7 +58,9 @@ on standard input unless --arguments says otherwise.`,
 				if i.Source, err = filepath.Abs(args[0]); err != nil {
 					return err
 				}
+				stop = a.progress("importing " + harmless(i.Skill, false)).during()
 				v, err := h.Admin.Import(ctx, i)
+				stop()
 				if err != nil {
 					return err
 				}
@@ -71,7 +75,7 @@ on standard input unless --arguments says otherwise.`,
 	f := cmd.Flags()
 	f.StringVar(&reason, "reason", "", "why, for the log")
 	f.StringVar(&stored.name, "name", "", "of a single script: the skill's name")
-	f.StringVar(&stored.arguments, "arguments", "stdin", "of a single script: stdin, argv or none")
+	f.StringVar(&stored.arguments, "arguments", "stdin", "of a single script: stdin, argv, flags or none")
 	f.StringVar(&stored.schema, "schema", "", "of a single script: file with the JSON Schema of its arguments")
 	f.StringVar(&stored.description, "description", "", "of a single script: what it does")
 	return cmd
@@ -82,7 +86,7 @@ on standard input unless --arguments says otherwise.`,
 func (a *app) readSource(h *daemon.House, aside skill.Keeper, source string, stored storedFlags) (admin.Importing, []skill.Diagnostic, error) {
 	info, err := os.Stat(source)
 	if err != nil {
-		return admin.Importing{}, nil, err
+		return admin.Importing{}, nil, hint(err, "name a folder that holds a SKILL.md, a zip file of one, or a single script")
 	}
 	switch {
 	case info.IsDir():
@@ -127,7 +131,7 @@ func readZip(path string, limits bundle.Limits, aside skill.Keeper) (skill.Outli
 	}
 	o, c, err := skill.ReadZipInto(f, info.Size(), limits, aside)
 	if _, ok := errors.AsType[*skill.ArchiveError](err); ok {
-		err = fmt.Errorf("%s: %w", path, err)
+		err = hint(fmt.Errorf("%s: %w", path, err), "make a zip file of the skill's folder, or name the folder itself")
 	}
 	return o, c, err
 }
@@ -178,6 +182,8 @@ what is imported from it has the same digest.`,
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				aside := h.Spool()
 				defer aside.Close()
+				stop := a.progress("exporting " + harmless(args[0], false)).during()
+				defer func() { stop() }()
 				c, label, err := a.content(ctx, h, aside, args[0])
 				if err != nil {
 					return err
@@ -190,11 +196,33 @@ what is imported from it has the same digest.`,
 				if err != nil {
 					return err
 				}
+				stop()
+				stop = func() {}
+				if a.json {
+					return a.printJSON(exportJSON{label, args[1], c.Listing().Digest(), filesOf(c)})
+				}
 				fmt.Fprintf(a.out, "exported %s: %s, %s\n", harmless(label, false), sizes(c), c.Listing().Digest())
 				return nil
 			})
 		},
 	}
+}
+
+// exportJSON is what was written, and where.
+type exportJSON struct {
+	Name   string        `json:"name"`
+	To     string        `json:"to"`
+	Digest bundle.Digest `json:"digest"`
+	Files  []fileJSON    `json:"files"`
+}
+
+// filesOf lists the files of c.
+func filesOf(c bundle.Content) []fileJSON {
+	files := []fileJSON{}
+	for _, e := range c.Listing().Entries() {
+		files = append(files, fileJSON{Path: e.Path, Size: int(e.Size), Digest: e.Digest})
+	}
+	return files
 }
 
 // writeZip writes a new file, whole or not at all.

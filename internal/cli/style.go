@@ -123,6 +123,33 @@ func (p *progress) show(done uint64) {
 	fmt.Fprintf(p.a.err, "\r\x1b[K%s: %d (%.0f/s)", p.what, done, float64(done)/now.Sub(p.start).Seconds())
 }
 
+// during shows how long the work takes, for work that tells no steps, until the
+// function that it returns is called.
+func (p *progress) during() (stop func()) {
+	if !p.a.errTTY || p.a.json {
+		return func() {}
+	}
+	over, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case p.last = <-tick.C:
+				fmt.Fprintf(p.a.err, "\r\x1b[K%s: %.0f s", p.what, p.last.Sub(p.start).Seconds())
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-gone
+		p.done()
+	}
+}
+
 func (p *progress) done() {
 	if !p.last.IsZero() {
 		fmt.Fprint(p.a.err, "\r\x1b[K")

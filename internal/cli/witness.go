@@ -13,7 +13,9 @@ import (
 )
 
 func (a *app) witnessCmd() *cobra.Command {
-	return group("witness", "Cosign the logs of others", a.witnessServeCmd())
+	return group("witness", "Cosign the logs of others",
+		`  tracon witness serve --folder witness --log "$(cat tracon.pub)"`,
+		a.witnessServeCmd())
 }
 
 func (a *app) witnessServeCmd() *cobra.Command {
@@ -30,7 +32,7 @@ It must not be where the log is: best on another machine, with another operator.
 It listens on this machine alone; put a proxy with TLS before it. What it prints
 first is what the log's host writes into ` + "`witnesses`" + ` of its configuration.`,
 		Example: `  tracon witness serve --folder witness --name witness.example.org --log "$(cat tracon.pub)"
-  TRACON_WITNESSES='http://127.0.0.1:8790 witness.example.org+1f2e…+BA…' tracon run …`,
+  TRACON_WITNESSES='http://127.0.0.1:8790 witness.example.org+1f2e…+BA…' tracon run unit-converter scripts/convert.py`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -41,7 +43,7 @@ first is what the log's host writes into ` + "`witnesses`" + ` of its configurat
 			}
 			var keys []audit.PublicKey
 			for _, text := range logs {
-				k, err := audit.ParsePublicKey(text)
+				k, err := parseKey("--log", text)
 				if err != nil {
 					return err
 				}
