@@ -256,8 +256,14 @@ func (a *app) load() (*config.Config, error) {
 	return c, nil
 }
 
-// house opens the house, calls f and closes it. What f started is waited for.
-func (a *app) house(cmd *cobra.Command, f func(ctx context.Context, h *daemon.House) error) (err error) {
+// house opens the house, which it makes if need be, calls f and closes it. What f
+// started is waited for.
+func (a *app) house(cmd *cobra.Command, f func(ctx context.Context, h *daemon.House) error) error {
+	return a.houseTo(cmd, daemon.Make, f)
+}
+
+// houseTo is house for a use that may be less.
+func (a *app) houseTo(cmd *cobra.Command, use daemon.Use, f func(ctx context.Context, h *daemon.House) error) (err error) {
 	if err := gate.CheckTenant(a.tenant); err != nil {
 		return err
 	}
@@ -265,9 +271,12 @@ func (a *app) house(cmd *cobra.Command, f func(ctx context.Context, h *daemon.Ho
 	if err != nil {
 		return err
 	}
-	h, err := daemon.Open(cmd.Context(), c, a.logger())
+	h, err := daemon.OpenTo(cmd.Context(), use, c, a.logger())
 	if err != nil {
 		return err
+	}
+	if h.Copied {
+		a.say("tracon: %s may not be written and has a write-ahead log: a private copy of both is read", h.Where)
 	}
 	defer func() {
 		if cerr := h.Close(context.WithoutCancel(cmd.Context())); cerr != nil && err == nil {

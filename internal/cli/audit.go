@@ -156,7 +156,7 @@ come within 30 seconds of another are counted.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.Read, func(ctx context.Context, h *daemon.House) error {
 				if follow {
 					return a.followLog(ctx, h, f)
 				}

@@ -36,7 +36,7 @@ back, should the entry no longer be there.`,
 			if (len(args) == 1) == (run != "") {
 				return usage(cmd, errors.New("name an INDEX, or a call with --run"))
 			}
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.Change, func(ctx context.Context, h *daemon.House) error {
 				index, err := a.indexOf(ctx, h, args, run)
 				if err != nil {
 					return err
@@ -125,7 +125,7 @@ receipt; 7 unsigned: it has no signature of the key.`,
 				p, err := audit.OpenProof(text, k)
 				return a.tellReceipt(p, err)
 			}
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.Change, func(ctx context.Context, h *daemon.House) error {
 				keys, err := h.Notary.Keys()
 				if err != nil {
 					return err
@@ -216,7 +216,7 @@ was written since the last checkpoint, that one is written again.`,
   tracon audit checkpoint --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.Change, func(ctx context.Context, h *daemon.House) error {
 				c, err := h.Notary.Checkpoint(ctx)
 				if err != nil {
 					return a.lost(err)
@@ -261,7 +261,7 @@ memory does not grow with the log.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) (err error) {
+			return a.houseTo(cmd, daemon.Read, func(ctx context.Context, h *daemon.House) (err error) {
 				w := a.out
 				if out != "" {
 					file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

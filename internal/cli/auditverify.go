@@ -71,7 +71,8 @@ reached: in the data folder, in the second folder, the high-water mark, and thos
 named with --checkpoints. It names the first bad entry.
 
 A copy is verified with --data: everything that is needed lies in the data
-folder. With --alone, what lies elsewhere is left out: an old backup is behind
+folder, and nothing there is changed; this user need not have the right to write.
+With --alone, what lies elsewhere is left out: an old backup is behind
 that. Trust begins with the key that signed first; whoever can replace the whole
 folder can replace that too, so keep it elsewhere and name it with --key.
 
@@ -94,7 +95,7 @@ Exit codes:
 					return err
 				}
 			}
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.Read, func(ctx context.Context, h *daemon.House) error {
 				bar := a.progress("entries verified")
 				v, err := h.VerifyLog(ctx, against, bar.show)
 				bar.done()

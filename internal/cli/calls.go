@@ -29,7 +29,7 @@ func (a *app) callsListCmd() *cobra.Command {
 			if f.Before != "" && !id.Valid(f.Before) {
 				return hint(fmt.Errorf("--before: %q is no id of a call", f.Before), "`tracon calls list` shows the ids")
 			}
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				calls, err := h.Store.Calls(ctx, a.tenant, f)
 				if err != nil {
 					return err
@@ -75,7 +75,7 @@ func (a *app) callsShowCmd() *cobra.Command {
 		Short:   "Show the record of one call and its entries in the log",
 		Args:    exactly("CALL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				c, err := h.Store.Call(ctx, a.tenant, args[0])
 				if err != nil {
 					return hint(err, "`tracon calls list` lists the calls of tenant %s", a.tenant)

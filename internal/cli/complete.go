@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
-	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -66,16 +64,13 @@ func (a *app) completeGrant(cmd *cobra.Command, args []string, _ string) ([]stri
 }
 
 // quietHouse opens the house for a completion, which says nothing and makes
-// nothing: without a database there is nothing to complete with.
+// nothing.
 func (a *app) quietHouse(cmd *cobra.Command) *daemon.House {
 	c, err := a.load()
 	if err != nil || gate.CheckTenant(a.tenant) != nil {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(c.Data, daemon.DatabaseFile)); err != nil && c.Store == config.Sqlite {
-		return nil
-	}
-	h, err := daemon.Open(cmd.Context(), c, slog.New(slog.DiscardHandler))
+	h, err := daemon.OpenTo(cmd.Context(), daemon.List, c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil
 	}

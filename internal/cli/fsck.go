@@ -27,13 +27,14 @@ process that lives works on it; that every content has its digest; that no dead
 process left anything behind; and that the database finds nothing amiss in
 itself. It repairs nothing, and names each finding with what to do.
 
-Other processes may go on meanwhile: it looks at one moment. A folder of an older
-version is brought to this one first, as by any other verb.
+Other processes may go on meanwhile: it looks at one moment. It changes nothing: a
+copy that may not be written can be checked too, and one of an older version is
+left as it is, and told.
 
 Exit codes: 0 nothing was found; 1 it could not look; 3 something was found.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.house(cmd, a.fsck)
+			return a.houseTo(cmd, daemon.Read, a.fsck)
 		},
 	}
 }

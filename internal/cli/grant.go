@@ -65,7 +65,7 @@ exactly what was shown: if a byte changes in between, it is refused.`,
 		Args:              refArgs(&all),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				ref, err := a.ref(ctx, h, args, all)
 				if err != nil {
 					return err
@@ -243,7 +243,7 @@ func (a *app) grantDiffCmd() *cobra.Command {
 		Args:              refArgs(&all),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				ref, err := a.ref(ctx, h, args, all)
 				if err != nil {
 					return err
@@ -393,7 +393,7 @@ func (a *app) grantListCmd() *cobra.Command {
 		Short:   "List the tenant's grants, the newest first",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				grants, err := h.Admin.Grants(ctx, a.tenant, f)
 				if err != nil {
 					return err

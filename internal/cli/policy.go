@@ -34,7 +34,7 @@ func (a *app) policyShowCmd() *cobra.Command {
 		Short: "Show the tenant's policy, or the host's settings",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				if host {
 					settings, err := h.Hosts.Host(ctx)
 					if err != nil {

@@ -49,7 +49,7 @@ func (a *app) retentionShowCmd() *cobra.Command {
   TRACON_KEEP_CALLS=2160h tracon retention show`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.house(cmd, func(_ context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(_ context.Context, h *daemon.House) error {
 				r := h.Rules()
 				if a.json {
 					return a.printJSON(map[string]float64{"contentsSeconds": r.Contents.Seconds(), "callsSeconds": r.Calls.Seconds(), "detailsSeconds": r.Details.Seconds()})
@@ -76,7 +76,7 @@ func (a *app) retentionPreviewCmd() *cobra.Command {
   tracon retention preview --calls 2160h --details 720h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				done, err := h.Expired(ctx, f.rules(cmd, h))
 				if err != nil {
 					return err

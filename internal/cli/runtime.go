@@ -150,7 +150,7 @@ func (a *app) runtimeListCmd() *cobra.Command {
   tracon runtime list --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				list, err := h.Runtimes(ctx)
 				if err != nil {
 					return err
@@ -178,7 +178,7 @@ func (a *app) runtimeShowCmd() *cobra.Command {
 		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeRuntime,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				r, err := h.FindRuntime(ctx, args[0])
 				if err != nil {
 					return hintRuntime(err)

@@ -33,7 +33,7 @@ func (a *app) skillListCmd() *cobra.Command {
 		Long: `Lists the tenant's imported skills and those in the folders of the setting "skills",
 or the skills in the folders that are named, and what is amiss with them. One bad folder never hides another.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				var imported []admin.Version
 				if len(args) == 0 {
 					if err := h.AddRoots(); err != nil {
@@ -131,7 +131,7 @@ func (a *app) skillShowCmd() *cobra.Command {
 		Args:              exactly("SKILL"),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				s, err := a.readSkill(ctx, h, args[0])
 				if err != nil {
 					return err
@@ -182,7 +182,7 @@ there is no error (with --strict: no warning either), else 1.`,
 		},
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				var exit error
 				all := map[string][]skill.Diagnostic{}
 				for _, word := range args {

@@ -179,7 +179,7 @@ what is imported from it has the same digest.`,
   tracon skill export sales-report@01a2 old-report`,
 		Args: exactly("SKILL", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				aside := h.Spool()
 				defer aside.Close()
 				stop := a.progress("exporting " + harmless(args[0], false)).during()
@@ -249,7 +249,7 @@ func (a *app) skillHistoryCmd() *cobra.Command {
 		Short:   "List the versions of an imported skill, the newest first",
 		Args:    exactly("SKILL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				versions, err := h.Admin.Versions(ctx, a.tenant, args[0], 0)
 				if err != nil {
 					return err
@@ -290,7 +290,7 @@ the one before. Exits 0 when they are the same, else 1.`,
 			return exactly("OLD", "NEW")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
 				if len(args) == 1 {
 					versions, err := h.Admin.Versions(ctx, a.tenant, args[0], 0)
 					if err != nil {
