@@ -81,6 +81,17 @@ var (
 // mostShown is how many mounts and links a runtime may come to.
 const mostShown = 400
 
+// mostLinkText is how many bytes the texts of those links may have together. The
+// box's own root has 1 MiB for them and each text of 128 bytes takes 4 KiB of it.
+const mostLinkText = 16 << 10
+
+// Showable reports what keeps boxes from showing the image, whatever runs in it:
+// nil where nothing does.
+func Showable(i *image.Image) error {
+	_, err := imageLayout(i)
+	return err
+}
+
 // imageLayout makes the root of a box of the folders and links at the top of an
 // image, and of what its /etc has besides a box's own files.
 func imageLayout(i *image.Image) (layout, error) {
@@ -93,6 +104,13 @@ func imageLayout(i *image.Image) (layout, error) {
 	}
 	if n := len(l.binds) + len(l.links); n > mostShown {
 		return layout{}, fmt.Errorf("it has %d entries at its top and in /etc, at most %d can be shown", n, mostShown)
+	}
+	text := 0
+	for _, link := range l.links {
+		text += len(link[0])
+	}
+	if text > mostLinkText {
+		return layout{}, fmt.Errorf("its links at its top and in /etc have texts of %d bytes, at most %d can be shown", text, mostLinkText)
 	}
 	for _, d := range l.devices {
 		l.grounds = append(l.grounds, grounds{d, rightsOnFile})

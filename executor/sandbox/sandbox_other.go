@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/image"
 )
 
 // An Executor runs scripts in boxes. There are none on this system.
@@ -16,6 +17,9 @@ type Executor struct{}
 func New(Config) (*Executor, error) {
 	return nil, errors.Join(ErrWall, errors.New("sandbox: boxes need Linux on amd64 or arm64"))
 }
+
+// Showable fails: there are no boxes to show it in.
+func Showable(*image.Image) error { return ErrWall }
 
 // Execute fails.
 func (e *Executor) Execute(_ context.Context, req executor.Request) (executor.Result, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
@@ -43,7 +44,8 @@ type Imported struct {
 //
 // # Errors
 //
-// As for [admin.Admin.NameRuntime] and [image.Store.ImportTar]. Nothing is left then.
+// As for [admin.Admin.NameRuntime] and [image.Store.ImportTar]; one that wraps
+// image.ErrContent for what no box could ever show. Nothing is left then.
 func (h *House) ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, l image.Limits) (out Imported, err error) {
 	if err := gate.CheckRuntime(n.Name); err != nil {
 		return Imported{}, err
@@ -58,7 +60,12 @@ func (h *House) ImportRuntime(ctx context.Context, n admin.Naming, dir string, r
 		return Imported{}, err
 	}
 	n.Digest = made.Digest
-	before, err := h.Admin.NameRuntime(ctx, n)
+	var before bundle.Digest
+	if err = sandbox.Showable(made.Image); err != nil {
+		err = fmt.Errorf("%w: no sandbox could show it: %w", image.ErrContent, err)
+	} else {
+		before, err = h.Admin.NameRuntime(ctx, n)
+	}
 	if cerr := made.Image.Close(); err == nil {
 		err = cerr
 	}

@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,5 +109,47 @@ func TestFsckRuntimes(t *testing.T) {
 	}
 	if got := look(); len(got) > 0 {
 		t.Errorf("after the same was imported again there is %v", got)
+	}
+}
+
+// What no box could ever show is refused when it is imported: nothing is left, and
+// nothing has a name.
+func TestNeverShown(t *testing.T) {
+	for _, tc := range []struct {
+		name, says string
+		make       func(dir string) error
+	}{
+		{"a name with a blank", "cannot be shown", func(d string) error { return os.Mkdir(filepath.Join(d, "a b"), 0o755) }},
+		{"long links", "texts of", func(d string) (err error) {
+			for n := range 17 {
+				err = errors.Join(err, os.Symlink(strings.Repeat("x", 1000), filepath.Join(d, fmt.Sprint("link", n))))
+			}
+			return err
+		}},
+		{"many links", "entries at its top", func(d string) (err error) {
+			for n := range 401 {
+				err = errors.Join(err, os.Symlink("usr", filepath.Join(d, fmt.Sprint("link", n))))
+			}
+			return err
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h, _ := open(t, map[string]string{"s/SKILL.md": front})
+			from := t.TempDir()
+			write(t, filepath.Join(from, "usr", "bin", "run"), "#!run\n")
+			if err := tc.make(from); err != nil {
+				t.Fatal(err)
+			}
+			_, err := h.ImportRuntime(t.Context(), admin.Naming{Actor: "o", Name: "first"}, from, nil, image.Limits{})
+			if !errors.Is(err, image.ErrContent) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("err = %v, want ErrContent with %q", err, tc.says)
+			}
+			if left, err := os.ReadDir(filepath.Join(h.Config.Data, "images")); err != nil || len(left) > 0 {
+				t.Errorf("there is still %v, %v", left, err)
+			}
+			if list, err := h.Runtimes(t.Context()); err != nil || len(list) > 0 {
+				t.Errorf("there are the runtimes %v, %v", list, err)
+			}
+		})
 	}
 }
