@@ -68,7 +68,7 @@ func fileCases() []testCase {
 			tries: []attempt{{name: "name", maybe: "the file system may have no handles"}, {name: "open", shows: inFile, root: true, maybe: "the file system may have no handles"}}},
 		{id: "K20", title: "goes by other names of a folder, and makes programs of files", class: "A3/Escape", wall: Files, tries: names(
 			"root by a descriptor", "root by its name in /proc", "root from below", "program by a descriptor", "program in memory", "program under another name")},
-		{id: "F19", title: "learns the host's paths from its own", class: "A3/HostLeak", wall: Files, tries: []attempt{
+		{id: "F19", title: "learns the host's paths from those of its folder, its script and its temporary files", class: "A3/HostLeak", wall: Files, tries: []attempt{
 			{name: "folder", check: onHost}, {name: "script", check: onHost}, {name: "temporary folder", check: onHost},
 		}},
 	}
