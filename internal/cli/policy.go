@@ -64,7 +64,7 @@ func (a *app) showPolicy(p gate.Policy) error {
 		{"max-arguments", config.FormatSize(int64(p.MaxArguments))}, {"max-output", config.FormatSize(int64(p.MaxOutput))},
 		{"max-inputs", config.FormatSize(p.MaxInputs)}, {"max-outputs", config.FormatSize(p.MaxOutputs)},
 		{"max-output-files", fmt.Sprint(p.MaxOutputFiles)}, {"memory", config.FormatSize(p.Memory)}, {"processes", fmt.Sprint(p.Processes)},
-		{"network", string(cmp.Or(p.Network, gate.NoNetwork))}, {"keep-arguments", fmt.Sprint(p.KeepArguments)},
+		{"network", string(cmp.Or(p.Network, gate.NoNetwork))}, {"require", orNone(strings.Join(p.RequireWalls, "; "))}, {"keep-arguments", fmt.Sprint(p.KeepArguments)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Environment)) {
 		rows = append(rows, []string{"env", name + "=" + p.Environment[name]})
@@ -80,7 +80,8 @@ func (a *app) showHost(h *daemon.House, s gate.Host) error {
 	if h.Config.File != "" {
 		where = h.Config.File
 	}
-	rows := [][]string{{"kept in", where}, {"enabled", fmt.Sprint(s.Enabled)}, {"network", string(cmp.Or(s.Network, gate.NoNetwork))}}
+	rows := [][]string{{"kept in", where}, {"enabled", fmt.Sprint(s.Enabled)}, {"network", string(cmp.Or(s.Network, gate.NoNetwork))},
+		{"require", orNone(strings.Join(s.RequireWalls, "; "))}}
 	for _, ext := range slices.Sorted(maps.Keys(s.Interpreters)) {
 		rows = append(rows, []string{"interpreter", ext + " = " + config.FormatInterpreter(s.Interpreters[ext])})
 	}
@@ -102,6 +103,7 @@ func orNone(s string) string {
 type policyFlags struct {
 	host, enabled, keep     bool
 	interpreters, env       []string
+	require                 []string
 	minTier, network        string
 	timeout                 time.Duration
 	arguments, output       string
@@ -122,6 +124,7 @@ The host's settings (--host) are kept in the data folder only where there is no
 configuration file; with one, set them there.`,
 		Example: `  tracon policy set --enabled --interpreters py,sh
   tracon policy set --timeout 2m --max-output 1MiB
+  tracon policy set --require memory,processes
   tracon policy set --enabled=false
   tracon policy set --host --enabled --interpreters py=/usr/bin/python3
   tracon policy set --host --interpreters py=runtime:python-3.12,sh=/bin/bash
@@ -148,11 +151,15 @@ configuration file; with one, set them there.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&p.host, "host", false, "change the host's settings instead: --enabled, --interpreters and --network")
+	f.BoolVar(&p.host, "host", false, "change the host's settings instead: --enabled, --interpreters, --network and --require")
 	f.BoolVar(&p.enabled, "enabled", false, "the switch (--enabled=false turns it off)")
 	f.StringSliceVar(&p.interpreters, "interpreters", nil, "extensions that the tenant may use, such as py,sh; with --host: py=/usr/bin/python3, or py=runtime:NAME[:/path] in a runtime")
 	f.StringVar(&p.minTier, "min-tier", "", "least tier: process, sandbox, kernel, vm; empty: the grant's")
 	f.StringVar(&p.network, "network", "", "what scripts may reach: none, or loopback, their own processes on 127.0.0.1, where host and tenant both allow it")
+	f.StringSliceVar(&p.require, "require", nil, "walls that must stand, or nothing runs, by the names that doctor has, such as memory,processes; empty: the tier's alone")
+	_ = cmd.RegisterFlagCompletionFunc("require", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return slices.DeleteFunc(gate.Walls(), func(w string) bool { return strings.Contains(w, ",") }), cobra.ShellCompDirectiveNoFileComp
+	})
 	f.DurationVar(&p.timeout, "timeout", 0, "of a run, such as 30s")
 	f.StringVar(&p.arguments, "max-arguments", "", "size of a call's arguments, such as 64KiB")
 	f.StringVar(&p.output, "max-output", "", "size of each output stream")
@@ -194,6 +201,9 @@ func (f policyFlags) apply(p *gate.Policy) error {
 	}
 	if f.changed("network") {
 		p.Network = gate.Network(f.network)
+	}
+	if f.changed("require") {
+		p.RequireWalls = f.require
 	}
 	if f.changed("timeout") {
 		p.Timeout = f.timeout
@@ -245,7 +255,7 @@ func (f policyFlags) apply(p *gate.Policy) error {
 
 func (a *app) setHost(ctx context.Context, h *daemon.House, f policyFlags) error {
 	if h.Config.File != "" {
-		return hint(errors.New("the host's settings stand in the configuration file"), "set `enabled`, `interpreters` and `network` in %s", h.Config.File)
+		return hint(errors.New("the host's settings stand in the configuration file"), "set `enabled`, `interpreters`, `network` and `require_walls` in %s", h.Config.File)
 	}
 	set, err := h.Admin.SetHost(ctx, a.who(), func(s *gate.Host) error {
 		if f.changed("enabled") {
@@ -253,6 +263,9 @@ func (a *app) setHost(ctx context.Context, h *daemon.House, f policyFlags) error
 		}
 		if f.changed("network") {
 			s.Network = gate.Network(f.network)
+		}
+		if f.changed("require") {
+			s.RequireWalls = f.require
 		}
 		if !f.changed("interpreters") {
 			return nil
