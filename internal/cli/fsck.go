@@ -23,9 +23,10 @@ func (a *app) fsckCmd() *cobra.Command {
 		Long: `Reads everything that is kept, of every tenant, and compares it with the log: that
 the log adds up; that each grant, revocation, import, policy and record of a call
 has its entry, and the reverse; that each admitted call has one ending, or a
-process that lives works on it; that every content has its digest; that no dead
-process left anything behind; and that the database finds nothing amiss in
-itself. It repairs nothing, and names each finding with what to do.
+process that lives works on it; that every content and every runtime that is here
+has its digest; that no dead process left anything behind; and that the database
+finds nothing amiss in itself. It repairs nothing, and names each finding with what
+to do.
 
 Other processes may go on meanwhile: it looks at one moment. It changes nothing: a
 copy that may not be written can be checked too, and one of an older version is
@@ -34,7 +35,7 @@ left as it is, and told.
 Exit codes: 0 nothing was found; 1 it could not look; 3 something was found.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.houseTo(cmd, daemon.Read, a.fsck)
+			return a.houseTo(cmd, daemon.Verify, a.fsck)
 		},
 	}
 }

@@ -195,7 +195,7 @@ func (a *app) runtimeShowCmd() *cobra.Command {
 				}
 				var exit error
 				if r.Amiss != "" {
-					exit = hint(errors.New(r.Amiss), "import it again under another name, list that in its place, and remove this one")
+					exit = hint(errors.New(r.Amiss), "end what runs in it, and `tracon runtime import %s SOURCE` with the same source again: that puts it in its place", r.Name)
 				}
 				if a.json {
 					return errors.Join(a.printJSON(r), exit)
