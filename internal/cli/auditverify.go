@@ -95,7 +95,7 @@ Exit codes:
 					return err
 				}
 			}
-			return a.houseTo(cmd, daemon.Read, func(ctx context.Context, h *daemon.House) error {
+			return a.houseTo(cmd, daemon.Verify, func(ctx context.Context, h *daemon.House) error {
 				bar := a.progress("entries verified")
 				v, err := h.VerifyLog(ctx, against, bar.show)
 				bar.done()

@@ -27,7 +27,7 @@ func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64
 			if err != nil {
 				return 0, err
 			}
-			if !signed { // nothing ran here to its end yet
+			if !signed && !h.gone { // nothing ran here to its end yet
 				tree, err := h.Log.Verify(ctx, progress)
 				return tree.Size, err
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/tracon-go/tracon/schema"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/store"
+	"github.com/tracon-go/tracon/store/memstore"
 	"github.com/tracon-go/tracon/store/postgres"
 	"github.com/tracon-go/tracon/store/sqlite"
 )
@@ -51,6 +52,7 @@ type House struct {
 	// the configuration's folders. The gates and Admin have the same.
 	Contents gate.Contents
 
+	gone     bool // the database, of which checkpoints tell: see [Verify]
 	named    *named
 	logger   *slog.Logger
 	roots    bool               // the configuration's roots were added to Skills
@@ -81,6 +83,9 @@ func OpenTo(ctx context.Context, use Use, c *config.Config, logger *slog.Logger)
 	h := &House{Config: c, Store: st, Where: where, Log: audit.NewLog(st), Images: images(c), logger: logger, id: id.New()}
 	if kept, ok := st.(*sqlite.Store); ok {
 		h.Copied = kept.Copied()
+	}
+	if _, empty := st.(*memstore.Store); empty && use == Verify {
+		h.gone = true
 	}
 	h.Hosts = hosts(c, st, h.Images)
 	h.Skills = skill.NewLibrary(c.Content)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/store"
 	"github.com/tracon-go/tracon/store/memstore"
@@ -20,7 +21,8 @@ type Use int
 
 const (
 	Read   Use = iota // what is kept, as it lies there, be it a copy that may not be written: nothing is made or brought to this version
-	List              // the same, where nothing kept is an empty list, and what is of an older version is brought to this one
+	Verify            // the same, where a database that is gone, of which checkpoints in the data folder tell, is a log without entries
+	List              // as Read, where nothing kept is an empty list, and what is of an older version is brought to this one
 	Change            // what is kept; nothing is made
 	Make              // what is needed, from the data folder on
 )
@@ -49,7 +51,7 @@ func openStore(ctx context.Context, use Use, c *config.Config) (store.Store, str
 	path := filepath.Join(c.Data, DatabaseFile)
 	if use != Make {
 		switch _, err := os.Stat(path); {
-		case errors.Is(err, fs.ErrNotExist) && use == List:
+		case errors.Is(err, fs.ErrNotExist) && (use == List || use == Verify && there(notary.File(c.Data))):
 			return memstore.New(), path, nil
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, "", fmt.Errorf("%w in %s; name the folder with --data", ErrNone, c.Data)
@@ -58,7 +60,7 @@ func openStore(ctx context.Context, use Use, c *config.Config) (store.Store, str
 		}
 	}
 	open := sqlite.Open
-	if use == Read || use == List {
+	if use == Read || use == Verify || use == List {
 		open = sqlite.OpenToRead
 	}
 	st, err := open(ctx, path, sqlite.Options{})
@@ -69,4 +71,9 @@ func openStore(ctx context.Context, use Use, c *config.Config) (store.Store, str
 		return nil, "", err
 	}
 	return st, path, nil
+}
+
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

@@ -23,6 +23,14 @@ type Against struct {
 // Those of [audit.Log.VerifyClaims]; audit.ErrMissing for a checkpoint that is
 // gone from the data folder.
 func (h *House) VerifyLog(ctx context.Context, a Against, progress func(uint64)) (audit.Verified, error) {
+	v, err := h.verifyLog(ctx, a, progress)
+	if err == nil && h.gone {
+		err = fmt.Errorf("%w: the database %s is gone, and there are checkpoints beside it", audit.ErrRolledBack, h.Where)
+	}
+	return v, err
+}
+
+func (h *House) verifyLog(ctx context.Context, a Against, progress func(uint64)) (audit.Verified, error) {
 	keys, err := h.Notary.Keys()
 	if err != nil {
 		return audit.Verified{}, err
