@@ -19,10 +19,12 @@ type sight struct {
 	err      error
 }
 
-// look waits until the loader has closed what it reads.
+// look waits until the kernel has laid out the environment, which comes behind the
+// closing of files, and the loader has closed what it reads. On a busy host that
+// takes a while; only where something is amiss is it waited for in vain.
 func look(pid int, want []string) (s sight) {
-	for range 100 {
-		if s = glance(pid, want); s.err == nil && slices.Equal(s.fds, standard) {
+	for range 1000 {
+		if s = glance(pid, want); s.environment().Stands && s.descriptors().Stands && s.coreFiles().Stands {
 			break
 		}
 		time.Sleep(time.Millisecond)
