@@ -68,7 +68,11 @@ stands here, else 1, whatever else is amiss.`,
 					findings = append(findings, finding{"executor", true, fmt.Sprintf("%s, tier %s", posture.Executor, posture.Tier), ""})
 				}
 				stands := need.stands(host, posture)
-				findings = append(findings, stands)
+				walls, err := a.requiredWalls(ctx, h, host, posture)
+				if err != nil {
+					return err
+				}
+				findings = append(append(findings, stands), walls...)
 				ok := stands.OK
 				if tier == "" {
 					ok = !slices.ContainsFunc(findings, func(f finding) bool { return !f.OK })

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tracon-go/tracon/executor"
@@ -65,4 +66,29 @@ func (r required) stands(host gate.Host, p executor.Posture) finding {
 		f.Remedy = "no executor of this program is higher; ask for less, or register one of your own"
 	}
 	return f
+}
+
+// requiredWalls says of each wall that the host or the tenant's policy asks for
+// whether it stands.
+func (a *app) requiredWalls(ctx context.Context, h *daemon.House, host gate.Host, p executor.Posture) (list []finding, err error) {
+	policy, err := h.Gate.Policy(ctx, a.tenant)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Concat(host.RequireWalls, policy.RequireWalls) {
+		f := finding{"required wall", false, name + " is no wall of the executor " + p.Executor, "take one that has it, or do not ask for it"}
+		for _, w := range p.Walls {
+			switch {
+			case w.Name != name:
+			case p.Claimed && !host.TrustClaimed:
+				f.Detail, f.Remedy = name+" is claimed, and proved by nobody", "take an executor that proves it, or set trust_claimed"
+			case !w.Stands:
+				f.Detail, f.Remedy = name+" does not stand", w.Remedy
+			default:
+				f = finding{"required wall", true, name + " stands", ""}
+			}
+		}
+		list = append(list, f)
+	}
+	return list, nil
 }
