@@ -225,12 +225,11 @@ func TestAddFolder(t *testing.T) {
 func TestLibraryErrorsNameNoFolder(t *testing.T) {
 	for name, spoil := range map[string]func(folder string) error{
 		"gone":            os.RemoveAll,
-		"a file":          func(f string) error { return errors.Join(os.RemoveAll(f), os.WriteFile(f, nil, 0o600)) },
-		"broken markdown": func(f string) error { return os.WriteFile(filepath.Join(f, "SKILL.md"), []byte("x"), 0o600) },
+		"a file":          func(f string) error { return errors.Join(os.RemoveAll(f), os.WriteFile(f, nil, 0o644)) },
+		"broken markdown": func(f string) error { return os.WriteFile(filepath.Join(f, "SKILL.md"), []byte("x"), 0o644) },
 		"no markdown":     func(f string) error { return os.Remove(filepath.Join(f, "SKILL.md")) },
-		"bad declaration": func(f string) error { return os.WriteFile(filepath.Join(f, "tracon.yaml"), []byte("{"), 0o600) },
-		"another name":    func(f string) error { return os.WriteFile(filepath.Join(f, "SKILL.md"), []byte(md("other")), 0o600) },
-		"too large":       func(f string) error { return os.WriteFile(filepath.Join(f, "big"), make([]byte, 2<<20), 0o600) },
+		"another name":    func(f string) error { return os.WriteFile(filepath.Join(f, "SKILL.md"), []byte(md("other")), 0o644) },
+		"too large":       func(f string) error { return os.WriteFile(filepath.Join(f, "big"), make([]byte, 2<<20), 0o644) },
 		"too many entries": func(f string) error {
 			return errors.Join(os.MkdirAll(filepath.Join(f, strings.Repeat("a/", 40)), 0o755))
 		},
