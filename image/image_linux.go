@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"runtime"
 	"syscall"
 
 	"github.com/tracon-go/tracon/bundle"
@@ -41,14 +42,10 @@ func (i *Image) Close() error { return errors.Join(i.root.Close(), i.dir.Close()
 // fs.ErrNotExist and what else the operating system says; fs.ErrInvalid for what
 // is no regular file.
 func (i *Image) Open(name string) (*os.File, error) {
-	fd, err := unix.Openat2(int(i.root.Fd()), name, &unix.OpenHow{
-		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
-	})
+	f, err := i.OpenAny(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), name)
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
@@ -58,6 +55,31 @@ func (i *Image) Open(name string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// resolveTries is how often a path is resolved again. The kernel gives up with
+// EAGAIN on a path with ".." (a link's, too) whenever anybody mounted or renamed
+// anything at that moment: a host that starts boxes does that all the time.
+const resolveTries = 10_000
+
+// OpenAny opens whatever stands at the path, with these flags of open(2), by the
+// same rules as [Image.Open].
+func (i *Image) OpenAny(name string, flags int) (*os.File, error) {
+	how := unix.OpenHow{
+		Flags:   uint64(flags) | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+	}
+	for n := 1; ; n++ {
+		fd, err := unix.Openat2(int(i.root.Fd()), name, &how)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), name), nil
+		case (err == unix.EAGAIN || err == unix.EINTR) && n < resolveTries:
+			runtime.Gosched()
+		default:
+			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+	}
 }
 
 // told returns what the manifest says.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -95,11 +94,10 @@ func hasPackage(i *image.Image, kind interpreter.Kind, name string) bool {
 
 // pythons returns the folders of versions of Python, such as "python3.12".
 func pythons(i *image.Image, lib string) (list []string) {
-	fd, err := unix.Openat2(int(i.Root().Fd()), lib, inside(unix.O_RDONLY|unix.O_DIRECTORY))
+	f, err := i.OpenAny(lib, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil
 	}
-	f := os.NewFile(uintptr(fd), lib)
 	defer f.Close()
 	names, err := f.Readdirnames(-1)
 	if err != nil {
@@ -111,15 +109,10 @@ func pythons(i *image.Image, lib string) (list []string) {
 }
 
 func inImage(i *image.Image, name string) bool {
-	fd, err := unix.Openat2(int(i.Root().Fd()), name, inside(unix.O_PATH))
+	f, err := i.OpenAny(name, unix.O_PATH)
 	if err != nil {
 		return false
 	}
-	_ = unix.Close(fd)
+	_ = f.Close()
 	return true
-}
-
-// inside opens what the image alone resolves, whose links never lead out of it.
-func inside(flags uint64) *unix.OpenHow {
-	return &unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV}
 }
