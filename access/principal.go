@@ -1,0 +1,128 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// A Permission is one kind of thing that may be done within a tenant, or, from
+// the platform's on, to the whole installation. The set is closed; see [Permissions].
+type Permission string
+
+// What a tenant's principal may do.
+const (
+	ReadSkills  Permission = "skills.read"  // list, show, export, history, difference, lint
+	WriteSkills Permission = "skills.write" // import, delete
+	ReadGrants  Permission = "grants.read"  // list, review, difference, explain
+	WriteGrants Permission = "grants.write" // grant, replace, revoke
+	ReadRuns    Permission = "runs.read"    // runs, records of calls, usage
+	WriteRuns   Permission = "runs.write"   // start, cancel
+	ReadPolicy  Permission = "policy.read"
+	WritePolicy Permission = "policy.write"
+	ReadAudit   Permission = "audit.read" // the tenant's own entries, and proofs of them
+	ReadKeys    Permission = "keys.read"
+	WriteKeys   Permission = "keys.write" // the tenant's own keys: create, rotate, revoke
+)
+
+// What a platform's principal may do. None of it reaches into a tenant's skills,
+// runs or records.
+const (
+	ReadHost     Permission = "host.read"     // posture, runtimes, the host's settings, the host's part of the log
+	WriteHost    Permission = "host.write"    // the host's settings, runtimes
+	ReadTenants  Permission = "tenants.read"  // tenants, and the ids of their keys
+	WriteTenants Permission = "tenants.write" // create tenants, their quotas, and keys for them
+	ReadPlatform Permission = "platform.read" // the whole log: verify, checkpoints; the platform's keys
+	WriteKeysOf  Permission = "platform.keys" // the platform's own keys
+)
+
+// A Role is a set of permissions with a name.
+type Role string
+
+// The roles of a tenant. Granting and approving can be held by other people than
+// importing: no role but Admin has both [WriteSkills] and [WriteGrants].
+const (
+	Reader   Role = "reader"   // reads everything of the tenant but its keys
+	Operator Role = "operator" // and imports skills and runs scripts
+	Approver Role = "approver" // reads, and grants and revokes
+	Admin    Role = "admin"    // everything within the tenant
+)
+
+// Platform is the role of those who run the installation. It is never held
+// together with a tenant, nor with another role.
+const Platform Role = "platform"
+
+var reads = []Permission{ReadSkills, ReadGrants, ReadRuns, ReadPolicy, ReadAudit}
+
+var grants = map[Role][]Permission{
+	Reader:   reads,
+	Operator: append(slices.Clone(reads), WriteSkills, WriteRuns),
+	Approver: append(slices.Clone(reads), WriteGrants),
+	Admin:    append(slices.Clone(reads), WriteSkills, WriteRuns, WriteGrants, WritePolicy, ReadKeys, WriteKeys),
+	Platform: {ReadHost, WriteHost, ReadTenants, WriteTenants, ReadPlatform, WriteKeysOf},
+}
+
+// Roles returns the roles, the weakest first, the platform's last.
+func Roles() []Role { return []Role{Reader, Operator, Approver, Admin, Platform} }
+
+// Permissions returns every permission, those of tenants first.
+func Permissions() []Permission { return append(slices.Clone(grants[Admin]), grants[Platform]...) }
+
+// Permissions returns what the role gives: nothing for one that is none.
+func (r Role) Permissions() []Permission { return slices.Clone(grants[r]) }
+
+// ErrDenied is wrapped by what says that a principal may not do what it asked for.
+var ErrDenied = errors.New("access: not allowed")
+
+// A Principal is somebody whom a door knows. The zero Principal may do nothing.
+type Principal struct {
+	Tenant string       // whose everything is that it sees; empty for the platform's
+	Actor  string       // who, for the log
+	Roles  []Role       // of the tenant, or Platform alone
+	Scopes []Permission // narrow what the roles give; empty: all of it
+	Key    string       // id of the API key; empty where there was none
+}
+
+// May reports whether p may do that.
+func (p Principal) May(what Permission) bool {
+	if len(p.Scopes) > 0 && !slices.Contains(p.Scopes, what) {
+		return false
+	}
+	return p.validate() == nil && slices.ContainsFunc(p.Roles, func(r Role) bool { return slices.Contains(grants[r], what) })
+}
+
+// Check returns nil if p may do that, else an error that wraps ErrDenied and names
+// what is missing.
+func (p Principal) Check(what Permission) error {
+	if p.May(what) {
+		return nil
+	}
+	return fmt.Errorf("%w: it takes %s", ErrDenied, what)
+}
+
+// Covers reports whether p may do everything that roles and scopes give: nobody
+// hands on what he does not hold.
+func (p Principal) Covers(roles []Role, scopes []Permission) bool {
+	other := Principal{Tenant: p.Tenant, Actor: p.Actor, Roles: roles, Scopes: scopes}
+	for _, what := range Permissions() {
+		if other.May(what) && !p.May(what) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsPlatform reports whether p belongs to the platform, not to a tenant.
+func (p Principal) IsPlatform() bool { return p.validate() == nil && slices.Contains(p.Roles, Platform) }
+
+// validate says why p is nobody: a platform's role and a tenant never go together.
+func (p Principal) validate() error {
+	if p.Actor == "" {
+		return fmt.Errorf("%w: nobody is named", ErrDenied)
+	}
+	platform := slices.Contains(p.Roles, Platform)
+	if platform != (p.Tenant == "") || platform && len(p.Roles) != 1 {
+		return fmt.Errorf("%w: the platform's role and a tenant exclude each other", ErrDenied)
+	}
+	return nil
+}
