@@ -113,7 +113,9 @@ func (p Principal) Covers(roles []Role, scopes []Permission) bool {
 }
 
 // IsPlatform reports whether p belongs to the platform, not to a tenant.
-func (p Principal) IsPlatform() bool { return p.validate() == nil && slices.Contains(p.Roles, Platform) }
+func (p Principal) IsPlatform() bool {
+	return p.validate() == nil && slices.Contains(p.Roles, Platform)
+}
 
 // validate says why p is nobody: a platform's role and a tenant never go together.
 func (p Principal) validate() error {
