@@ -63,6 +63,7 @@ func (j *job) execute(ctx context.Context) (Outcome, error) {
 
 // keep calls the executor, holds the slot, and writes the ending.
 func (j *job) keep(ctx context.Context, stop context.CancelCauseFunc, decided *atomic.Int32, ended chan<- answer) {
+	j.req.Live().Start()
 	start := time.Now()
 	came := make(chan answer, 1)
 	go func() { came <- j.call(ctx) }()
@@ -200,6 +201,9 @@ func (j *job) ending(out Outcome, err error) (string, []audit.Fact) {
 		return "refused", audit.Facts(append(facts, "gate", string(d.Gate), "reason", d.Err.Error())...)
 	}
 	if code := Code(out, err); err != nil {
+		if c, ok := errors.AsType[*Cancellation](err); ok && code == "cancelled" {
+			facts = append(facts, "cancelledBy", audit.Clip(c.By))
+		}
 		return code, audit.Facts(facts...)
 	}
 	if n, ok := out.Ending.ExitCode(); ok {

@@ -52,6 +52,13 @@ var (
 	ErrDefaultExecutor = errors.New("tracon: a custom executor is required, and the built-in default is what resolves")
 )
 
+// A Cancellation is a cause to cancel a call with, where somebody else than its
+// caller stops it: the log's ending names who.
+type Cancellation struct{ By string }
+
+// Error names who stopped the call.
+func (c *Cancellation) Error() string { return "stopped by " + c.By }
+
 // Code returns the code of what came of a call: "" for a script that ran to its
 // end by itself, whatever its exit code; the gate's name for a refusal; else one
 // of the failures: busy, audit_unavailable, executor_unavailable,

@@ -34,6 +34,9 @@ func (g *Gate) Admit(ctx context.Context, call Call, s Standing) (Request, error
 		}
 		return Request{}, d
 	}
+	if err == nil {
+		call.Live.pass()
+	}
 	return req, err
 }
 

@@ -22,11 +22,15 @@ type Chunk struct {
 
 // A Live carries output while the script runs, to whoever made the call. It is
 // bounded and lossy, and never makes the script wait: the outcome alone is the
-// truth. The nil Live takes everything and shows nothing. It is safe for
-// concurrent use.
+// truth. It tells too how far the call has come, and that is never lost. The nil
+// Live takes everything and shows nothing. It is safe for concurrent use.
 type Live struct {
-	chunks  chan Chunk
-	dropped atomic.Int64
+	chunks   chan Chunk
+	dropped  atomic.Int64
+	admitted chan struct{}
+	started  chan struct{}
+	admit    sync.Once
+	start    sync.Once
 
 	mu     sync.RWMutex // held for reading while a chunk is sent, for writing to close
 	closed bool
@@ -40,7 +44,39 @@ func NewLive(n int) *Live {
 	if n <= 0 {
 		n = DefaultLiveChunks
 	}
-	return &Live{chunks: make(chan Chunk, n)}
+	return &Live{chunks: make(chan Chunk, n), admitted: make(chan struct{}), started: make(chan struct{})}
+}
+
+// Admitted is closed when every gate has said yes and the admission stands in the
+// log. That of a refused call, and of the nil Live, never is.
+func (l *Live) Admitted() <-chan struct{} {
+	if l == nil {
+		return nil
+	}
+	return l.admitted
+}
+
+// Started is closed when the call has its slot and goes to the executor. That of
+// the nil Live never is.
+func (l *Live) Started() <-chan struct{} {
+	if l == nil {
+		return nil
+	}
+	return l.started
+}
+
+// pass closes Admitted.
+func (l *Live) pass() {
+	if l != nil {
+		l.admit.Do(func() { close(l.admitted) })
+	}
+}
+
+// Start closes Started. The runner calls it; it may be called again.
+func (l *Live) Start() {
+	if l != nil {
+		l.start.Do(func() { close(l.started) })
+	}
 }
 
 // Chunks returns what to range over. It ends when the run has; that of the nil

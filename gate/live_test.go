@@ -65,12 +65,33 @@ func TestLiveHoldsTheDefault(t *testing.T) {
 func TestNilLive(t *testing.T) {
 	var l *gate.Live
 	l.Send(gate.Stdout, []byte("x"))
+	l.Start()
 	l.Close()
 	for range l.Chunks() {
 		t.Error("it shows something")
 	}
+	select {
+	case <-l.Admitted():
+		t.Error("it was admitted")
+	case <-l.Started():
+		t.Error("it started")
+	default:
+	}
 	if l.Dropped() != 0 {
 		t.Error("it counts")
+	}
+}
+
+// Each run tells once that it started, whoever says so.
+func TestLiveStarts(t *testing.T) {
+	l := gate.NewLive(0)
+	l.Start()
+	l.Start()
+	<-l.Started()
+	select {
+	case <-l.Admitted():
+		t.Error("no gate has admitted it")
+	default:
 	}
 }
 
