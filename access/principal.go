@@ -92,7 +92,7 @@ func (p Principal) May(what Permission) bool {
 }
 
 // Check returns nil if p may do that, else an error that wraps ErrDenied and names
-// what is missing.
+// what is missing. A door asks the function [Check], which asks the embedder too.
 func (p Principal) Check(what Permission) error {
 	if p.May(what) {
 		return nil
@@ -100,16 +100,51 @@ func (p Principal) Check(what Permission) error {
 	return fmt.Errorf("%w: it takes %s", ErrDenied, what)
 }
 
-// Covers reports whether p may do everything that roles and scopes give: nobody
-// hands on what he does not hold.
-func (p Principal) Covers(roles []Role, scopes []Permission) bool {
-	other := Principal{Tenant: p.Tenant, Actor: p.Actor, Roles: roles, Scopes: scopes}
+// Covers reports whether p may hand roles and scopes on to a key of tenant, empty for
+// the platform's: nobody hands on what he does not hold. The platform makes keys for
+// tenants, which it does not hold itself, by [WriteTenants]; a tenant's principal makes
+// none but of its own tenant. What nobody could hold is never covered.
+func (p Principal) Covers(tenant string, roles []Role, scopes []Permission) bool {
+	other := Principal{Tenant: tenant, Actor: p.Actor, Roles: roles, Scopes: scopes}
+	switch {
+	case p.validate() != nil, other.validate() != nil, checkRoles(roles, scopes) != nil:
+		return false
+	case p.IsPlatform() && tenant != "":
+		return p.May(WriteTenants)
+	case p.Tenant != tenant:
+		return false
+	}
 	for _, what := range Permissions() {
 		if other.May(what) && !p.May(what) {
 			return false
 		}
 	}
 	return true
+}
+
+// checkRoles says why nobody can have these roles and scopes, or nil: there is a
+// role, each is one, and each scope is something that they give.
+func checkRoles(roles []Role, scopes []Permission) error {
+	if len(roles) == 0 {
+		return fmt.Errorf("%w: no role is named; the roles are %v", ErrInvalid, Roles())
+	}
+	for i, r := range roles {
+		if !slices.Contains(Roles(), r) {
+			return fmt.Errorf("%w: %q is no role; the roles are %v", ErrInvalid, r, Roles())
+		}
+		if slices.Contains(roles[:i], r) {
+			return fmt.Errorf("%w: the role %s stands twice", ErrInvalid, r)
+		}
+	}
+	for i, what := range scopes {
+		if !slices.ContainsFunc(roles, func(r Role) bool { return slices.Contains(grants[r], what) }) {
+			return fmt.Errorf("%w: the roles %v do not give the scope %q", ErrInvalid, roles, what)
+		}
+		if slices.Contains(scopes[:i], what) {
+			return fmt.Errorf("%w: the scope %s stands twice", ErrInvalid, what)
+		}
+	}
+	return nil
 }
 
 // IsPlatform reports whether p belongs to the platform, not to a tenant.

@@ -28,7 +28,8 @@ var rooms = map[string]rule{
 	"slot":         {"", "", true, "what bounds the runs: the runner's own, or that of a store of several hosts"},
 	"toolcall":     {"audit bundle", "", true, "a record is made by the runner, not by the gates"},
 	"":             {"audit bundle executor executor/process executor/sandbox gate grant internal/turns slot toolcall", "", true, "the front door may name the platform's default executor"},
-	"access":       {"", "", true, "who asks, and what that one may do; it knows of no door"},
+	"access":       {"audit gate grant", "", true, "who asks, and what that one may do; it knows of no door"},
+	"idempotency":  {"bundle", "", true, "which call a client's key stood for; it knows of no door"},
 	"admin":        {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
 
 	// How scripts run.

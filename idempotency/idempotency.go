@@ -1,0 +1,122 @@
+// Package idempotency remembers which call a client's key stood for, so that the same
+// call sent twice runs once. It knows nothing of HTTP, and nothing of scripts.
+//
+// A door calls [Store.Begin] before it makes the call. Only where the answer is [Begun]
+// does it make it, under the run id of its [Claim]; then it calls [Store.Finish] with
+// the answer, or [Store.Drop] where nothing was admitted and the client may try again
+// with the same key (busy, refused, the log could not be written). Whether the caller
+// may see an answer is decided again each time, before it is handed out.
+//
+// # What a crash leaves
+//
+// A claim that was begun and never finished keeps its run id, and nobody begins it
+// again: it stays [Running] until its time is over. What came of it stands in the
+// run's record, as of every run: when the host died, its ending is "unknown", which
+// is the second caller's answer. Where the run has neither a record nor an admission
+// in the log, and its host is not at it any more, it never ran; that too is answered
+// as unknown, and not run a second time.
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tracon-go/tracon/bundle"
+)
+
+// Bounds of what is remembered.
+const (
+	Window    = 24 * time.Hour // from the beginning of the call; then the key stands for nothing
+	MaxKey    = 255            // bytes of a key
+	MaxAnswer = 1 << 20        // bytes of an answer that is kept
+
+	// SmallAnswer is how many bytes an answer may have to be kept always. Of larger ones
+	// MaxLarge of a tenant are kept at a time.
+	SmallAnswer = 4 << 10
+	MaxLarge    = 1000
+)
+
+// A State is what a key stands for. The zero State is none.
+type State string
+
+// The states.
+const (
+	Begun    State = "begun"    // for nothing until now: make the call
+	Running  State = "running"  // for the same call, of which no answer was kept yet
+	Done     State = "done"     // for the same call, which has its answer
+	Conflict State = "conflict" // for a call with another body
+)
+
+// A Claim says that a key of a tenant stands for one call.
+type Claim struct {
+	Tenant string
+	Key    string        // as the client sent it; see [CheckKey]
+	Body   bundle.Digest // of everything that makes the call what it is: the body, and what the address says
+	Run    string        // the id that the call would have
+	At     time.Time
+}
+
+// Validate says why c cannot be kept, or nil.
+func (c Claim) Validate() error {
+	switch {
+	case c.Tenant == "" || c.Run == "" || c.At.IsZero():
+		return errors.New("idempotency: a claim without a tenant, a run or a time")
+	case c.Body.IsZero():
+		return errors.New("idempotency: a claim without the digest of its body")
+	}
+	return CheckKey(c.Key)
+}
+
+// ErrKey is wrapped by the error for a key that none can be.
+var ErrKey = errors.New("idempotency: bad key")
+
+// CheckKey says why key cannot be one, or nil: 1 to 255 bytes of visible ASCII.
+func CheckKey(key string) error {
+	if key == "" || len(key) > MaxKey {
+		return fmt.Errorf("%w: it has %d bytes; send 1 to %d", ErrKey, len(key), MaxKey)
+	}
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return fmt.Errorf("%w: send visible ASCII without blanks", ErrKey)
+		}
+	}
+	return nil
+}
+
+// A Found is what a key stands for.
+type Found struct {
+	State  State
+	Run    string    // of the call it stands for: the caller's own where Begun, none where Conflict
+	Begun  time.Time // when
+	Answer []byte    // where Done; nil: it was too much to keep, and the run's record tells
+}
+
+// A Store remembers. What it keeps is no part of the record: its changes have no
+// entry. It must be safe for concurrent use, and one key begins once however many
+// hosts share the store. Every method sees one tenant's keys alone, but Sweep.
+type Store interface {
+	// Begin has the key stand for the call of c, unless it stands for one that began
+	// less than [Window] before c.At.
+	Begin(ctx context.Context, c Claim) (Found, error)
+
+	// Finish keeps the answer of the tenant's call, which key stands for: of run alone,
+	// and once. An answer of more than [MaxAnswer] is not kept, nor is a large one of a
+	// tenant with [MaxLarge]; the call is done even so.
+	Finish(ctx context.Context, tenant, key, run string, answer []byte) error
+
+	// Drop has key stand for nothing again, if it stands for the tenant's run and has no
+	// answer.
+	Drop(ctx context.Context, tenant, key, run string) error
+
+	// Sweep forgets what began before a time, of all tenants, at most limit keys (zero
+	// means 1,000, a negative one is an error), and returns how many it forgot.
+	Sweep(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
+// DefaultSweep is how many keys Sweep forgets at most where its limit is zero.
+const DefaultSweep = 1000
+
+// ErrGone: the key does not stand for this run, or has its answer.
+var ErrGone = errors.New("idempotency: the key does not stand for this call any more")
