@@ -13,7 +13,7 @@ import (
 )
 
 // lost adds to the error of a log that was lost what to do about it.
-func (a *app) lost(err error) error {
+func lost(err error) error {
 	if errors.Is(err, notary.ErrLoss) || errors.Is(err, notary.ErrKey) {
 		return hint(err, "`tracon audit verify` says more; restore a newer backup, or, after the inquiry, `tracon audit accept-loss --reason …`")
 	}
@@ -68,7 +68,7 @@ trusts the first key follows from hand to hand.`,
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				key, err := h.Notary.Rotate(ctx, a.who(), reason)
 				if err != nil {
-					return a.lost(err)
+					return lost(err)
 				}
 				if a.json {
 					return a.printJSON(map[string]any{"key": key})

@@ -219,7 +219,7 @@ was written since the last checkpoint, that one is written again.`,
 			return a.houseTo(cmd, daemon.Change, func(ctx context.Context, h *daemon.House) error {
 				c, err := h.Notary.Checkpoint(ctx)
 				if err != nil {
-					return a.lost(err)
+					return lost(err)
 				}
 				return a.tellCheckpoint(h, c)
 			})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,8 +30,8 @@ func (a *app) callsListCmd() *cobra.Command {
 			if f.Before != "" && !id.Valid(f.Before) {
 				return hint(fmt.Errorf("--before: %q is no id of a call", f.Before), "`tracon calls list` shows the ids")
 			}
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				calls, err := h.Store.Calls(ctx, a.tenant, f)
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				calls, err := b.Calls(ctx, f)
 				if err != nil {
 					return err
 				}
@@ -75,22 +76,17 @@ func (a *app) callsShowCmd() *cobra.Command {
 		Short:   "Show the record of one call and its entries in the log",
 		Args:    exactly("CALL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				c, err := h.Store.Call(ctx, a.tenant, args[0])
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				c, leaves, err := b.Call(ctx, args[0])
+				if errors.Is(err, toolcall.ErrNotFound) {
+					return hint(err, "`tracon calls list` lists the calls of tenant %s", b.Tenant())
+				}
 				if err != nil {
-					return hint(err, "`tracon calls list` lists the calls of tenant %s", a.tenant)
+					return err
 				}
 				entries := []entryJSON{}
-				for leaf, err := range h.Log.Entries(ctx, a.tenant, c.AdmissionIndex) {
-					if err != nil {
-						return err
-					}
-					if leaf.Entry.Run == c.ID {
-						entries = append(entries, toEntryJSON(leaf))
-					}
-					if len(entries) == 2 {
-						break // its admission and its ending
-					}
+				for _, leaf := range leaves {
+					entries = append(entries, toEntryJSON(leaf))
 				}
 				if a.json {
 					return a.printJSON(struct {

@@ -81,7 +81,7 @@ func TestRunExit(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d", tt.name, got, tt.want)
 		}
 	}
-	lost := ended{out: tracon.Outcome{Ending: executor.Exited(3)}, lost: map[string]error{"a": fs.ErrExist}}
+	lost := ended{out: ran{Outcome: tracon.Outcome{Ending: executor.Exited(3)}}, lost: map[string]error{"a": fs.ErrExist}}
 	if got := lost.exit(); got != 125 {
 		t.Errorf("files that were not written: exit code %d, want 125", got)
 	}

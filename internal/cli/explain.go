@@ -20,16 +20,12 @@ no. Nothing runs and nothing is written. Exits 0 when each gate says yes, else 1
 		Args:              callArgs,
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				call, err := f.build(ctx, a, h, args)
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+				call, err := f.build(ctx, a, b, args)
 				if err != nil {
 					return err
 				}
-				runner, err := h.Start(ctx)
-				if err != nil {
-					return err
-				}
-				verdicts, err := runner.Explain(ctx, call)
+				verdicts, err := b.Explain(ctx, call)
 				if err != nil {
 					return err
 				}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/bundle"
-	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/textdiff"
@@ -39,12 +38,12 @@ func refArgs(all *bool) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) ref(ctx context.Context, h *daemon.House, args []string, all bool) (grant.Ref, error) {
-	name, err := h.SkillName(args[0])
+func (a *app) ref(ctx context.Context, b backend, args []string, all bool) (grant.Ref, error) {
+	name, err := b.SkillName(ctx, args[0])
 	if err != nil {
 		return grant.Ref{}, err
 	}
-	ref := grant.Ref{Tenant: a.tenant, Skill: name, AllScripts: all}
+	ref := grant.Ref{Tenant: b.Tenant(), Skill: name, AllScripts: all}
 	if !all {
 		ref.Script = args[1]
 	}
@@ -65,12 +64,12 @@ exactly what was shown: if a byte changes in between, it is refused.`,
 		Args:              refArgs(&all),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				ref, err := a.ref(ctx, h, args, all)
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				ref, err := a.ref(ctx, b, args, all)
 				if err != nil {
 					return err
 				}
-				r, err := h.Admin.Review(ctx, ref)
+				r, err := b.Review(ctx, ref, full)
 				if err != nil {
 					return err
 				}
@@ -122,59 +121,46 @@ func risks(r admin.Review) []skill.Diagnostic {
 	return list
 }
 
-func (a *app) showReview(r admin.Review, args []string, full bool) error {
+func (a *app) showReview(r reviewJSON, args []string, full bool) error {
 	if a.json {
-		j := reviewJSON{Ref: r.Ref, Digest: r.Content.Digest(), Files: []fileJSON{}, Changes: toChangesJSON(r.Changes), Risks: risks(r)}
-		for _, path := range r.Content.Paths() {
-			text, digest, _ := r.Content.Text(path)
-			f := fileJSON{Path: path, Size: len(text), Digest: digest}
-			if full {
-				f.Text = &text
-			}
-			j.Files = append(j.Files, f)
-		}
-		if r.Granted.ID != "" {
-			j.Granted, j.State = &r.Granted, r.Granted.State(time.Now())
-		}
-		return a.printJSON(j)
+		return a.printJSON(r)
 	}
 	fmt.Fprintf(a.out, "%s, tenant %s\n", harmless(r.Ref.String(), false), r.Ref.Tenant)
 	rows := [][]string{{"SIZE", "SHA-256", "FILE"}}
-	for _, path := range r.Content.Paths() {
-		text, digest, _ := r.Content.Text(path)
-		rows = append(rows, []string{fmt.Sprint(len(text)), digest.Hex()[:16], path})
+	var size int64
+	for _, f := range r.Files {
+		rows = append(rows, []string{fmt.Sprint(f.Size), f.Digest.Hex()[:16], f.Path})
+		size += int64(f.Size)
 	}
 	if err := a.table(rows); err != nil {
 		return err
 	}
-	if full {
-		for _, path := range r.Content.Paths() {
-			text, _, _ := r.Content.Text(path)
-			fmt.Fprintf(a.out, "\n── %s\n", harmless(path, false))
-			io.WriteString(a.out, lined(harmless(text, true)))
+	for _, f := range r.Files {
+		if f.Text != nil {
+			fmt.Fprintf(a.out, "\n── %s\n", harmless(f.Path, false))
+			io.WriteString(a.out, lined(harmless(*f.Text, true)))
 		}
 	}
-	signs := risks(r)
-	for i, d := range signs {
+	for i, d := range r.Risks {
 		if i == 0 {
 			fmt.Fprintln(a.out, "\nlook at:")
 		}
 		if i == 20 && !full {
-			fmt.Fprintf(a.out, "  … and %d more; --full shows them\n", len(signs)-i)
+			fmt.Fprintf(a.out, "  … and %d more; --full shows them\n", len(r.Risks)-i)
 			break
 		}
 		fmt.Fprintf(a.out, "  %s\n", d)
 	}
-	fmt.Fprintf(a.out, "\n%s\ndigest %s\n", sizes(r.Content), r.Content.Digest())
+	fmt.Fprintf(a.out, "\n%d files (%d bytes)\ndigest %s\n", len(r.Files), size, r.Digest)
 	replace := ""
 	switch {
-	case r.Granted.ID == "":
+	case r.Granted == nil:
 		fmt.Fprintln(a.out, "never granted")
 	case len(r.Changes) == 0:
-		fmt.Fprintf(a.out, "the same as grant %s, which is %s\n", r.Granted.ID, r.Granted.State(time.Now()))
+		fmt.Fprintf(a.out, "the same as grant %s, which is %s\n", r.Granted.ID, r.State)
 	default:
-		fmt.Fprintf(a.out, "changed since grant %s, which is %s:\n", r.Granted.ID, r.Granted.State(time.Now()))
-		a.printChanges(a.out, toChangesJSON(r.Changes), 0)
+		fmt.Fprintf(a.out, "changed since grant %s, which is %s:\n", r.Granted.ID, r.State)
+		a.printChanges(a.out, r.Changes, 0)
 		if r.Granted.Ref == r.Ref && r.Granted.InForce(time.Now()) {
 			replace = " --replace"
 		}
@@ -183,7 +169,7 @@ func (a *app) showReview(r admin.Review, args []string, full bool) error {
 	if r.Ref.AllScripts {
 		words = append(words, "--all-scripts")
 	}
-	fmt.Fprintf(a.out, "\nto grant exactly this:\n  tracon grant add %s%s --digest %s\n", quoteWords(append([]string{}, words...)...), replace, r.Content.Digest())
+	fmt.Fprintf(a.out, "\nto grant exactly this:\n  tracon grant add %s%s --digest %s\n", quoteWords(append([]string{}, words...)...), replace, r.Digest)
 	return nil
 }
 
@@ -197,15 +183,6 @@ func toChangesJSON(changes []bundle.Change) []changeJSON {
 
 func toChangeJSON(c bundle.Change) changeJSON {
 	return changeJSON{c.Path, c.Kind(), textdiff.Unified(c.Path, c.Old, c.New)}
-}
-
-// changes is what differs from what was granted.
-func (a *app) changes(ctx context.Context, h *daemon.House, call gate.Call) ([]changeJSON, error) {
-	r, err := h.Admin.Review(ctx, grant.Ref{Tenant: call.Tenant, Skill: call.Skill, Script: call.Script})
-	if err != nil {
-		return nil, err
-	}
-	return toChangesJSON(r.Changes), nil
 }
 
 // printChanges shows differences: at most so many lines, all for zero.
@@ -243,19 +220,18 @@ func (a *app) grantDiffCmd() *cobra.Command {
 		Args:              refArgs(&all),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				ref, err := a.ref(ctx, h, args, all)
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				ref, err := a.ref(ctx, b, args, all)
 				if err != nil {
 					return err
 				}
-				r, err := h.Admin.Review(ctx, ref)
+				granted, changes, err := b.Difference(ctx, ref)
 				if err != nil {
 					return err
 				}
-				if r.Granted.ID == "" {
+				if granted.ID == "" {
 					return hint(fmt.Errorf("%w: %s was never granted to tenant %s", grant.ErrNotFound, ref, ref.Tenant), "tracon grant review %s", quoteWords(args...))
 				}
-				changes := toChangesJSON(r.Changes)
 				var exit error
 				if len(changes) > 0 {
 					exit = &exitWith{exitError, nil}
@@ -264,10 +240,10 @@ func (a *app) grantDiffCmd() *cobra.Command {
 					return errors.Join(a.printJSON(struct {
 						Granted grant.Grant  `json:"granted"`
 						Changes []changeJSON `json:"changes"`
-					}{r.Granted, changes}), exit)
+					}{granted, changes}), exit)
 				}
 				if len(changes) == 0 {
-					fmt.Fprintf(a.out, "nothing has changed since grant %s\n", r.Granted.ID)
+					fmt.Fprintf(a.out, "nothing has changed since grant %s\n", granted.ID)
 				}
 				a.printChanges(a.out, changes, 0)
 				return exit
@@ -293,7 +269,7 @@ Without --digest it shows the content and asks, where there is a terminal.`,
 		Args:              refArgs(&all),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g := admin.Granting{Actor: a.who(), MinTier: grant.Tier(tier), Reason: reason, Replace: replace}
+			g := admin.Granting{MinTier: grant.Tier(tier), Reason: reason, Replace: replace}
 			var err error
 			if g.Expires, err = parseExpiry(expires, time.Now()); err != nil {
 				return err
@@ -303,22 +279,17 @@ Without --digest it shows the content and asks, where there is a terminal.`,
 					return err
 				}
 			}
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				if g.Ref, err = a.ref(ctx, h, args, all); err != nil {
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+				if g.Ref, err = a.ref(ctx, b, args, all); err != nil {
 					return err
 				}
-				g.Source = source(h, args[0])
+				g.Source = source(args[0])
 				if g.Digest.IsZero() {
-					if g.Digest, err = a.reviewed(ctx, h, g.Ref, args); err != nil {
+					if g.Digest, err = a.reviewed(ctx, b, g.Ref, args); err != nil {
 						return err
 					}
 				}
-				if g.MinTier == "" {
-					if g.MinTier, err = h.Tier(ctx); err != nil {
-						return err
-					}
-				}
-				made, err := h.Admin.Grant(ctx, g)
+				made, err := b.Grant(ctx, g)
 				switch {
 				case errors.Is(err, admin.ErrPinned):
 					return hint(err, "look at `tracon grant diff %s`, then say --replace", quoteWords(args...))
@@ -346,11 +317,11 @@ Without --digest it shows the content and asks, where there is a terminal.`,
 }
 
 // reviewed shows the content to a person and returns its digest after a yes.
-func (a *app) reviewed(ctx context.Context, h *daemon.House, ref grant.Ref, args []string) (bundle.Digest, error) {
+func (a *app) reviewed(ctx context.Context, b backend, ref grant.Ref, args []string) (bundle.Digest, error) {
 	if !a.inTTY || a.json {
 		return bundle.Digest{}, hint(errors.New("--digest is missing: name what was reviewed"), "tracon grant review %s", quoteWords(append([]string{}, args...)...))
 	}
-	r, err := h.Admin.Review(ctx, ref)
+	r, err := b.Review(ctx, ref, false)
 	if err != nil {
 		return bundle.Digest{}, err
 	}
@@ -361,7 +332,7 @@ func (a *app) reviewed(ctx context.Context, h *daemon.House, ref grant.Ref, args
 	if err == nil && !ok {
 		err = errors.New("nothing was granted")
 	}
-	return r.Content.Digest(), err
+	return r.Digest, err
 }
 
 func parseExpiry(s string, now time.Time) (time.Time, error) {
@@ -393,8 +364,8 @@ func (a *app) grantListCmd() *cobra.Command {
 		Short:   "List the tenant's grants, the newest first",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				grants, err := h.Admin.Grants(ctx, a.tenant, f)
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				grants, err := b.Grants(ctx, f)
 				if err != nil {
 					return err
 				}
@@ -424,10 +395,10 @@ func (a *app) grantRevokeCmd() *cobra.Command {
 		Args:              exactly("GRANT"),
 		ValidArgsFunction: a.completeGrant,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				g, err := h.Admin.Revoke(ctx, a.who(), a.tenant, args[0], reason)
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+				g, err := b.Revoke(ctx, args[0], reason)
 				if err != nil {
-					return hint(err, "`tracon grant list` lists the grants of tenant %s", a.tenant)
+					return hint(err, "`tracon grant list` lists the grants of tenant %s", b.Tenant())
 				}
 				if a.json {
 					return a.printJSON(g)

@@ -20,7 +20,15 @@ import (
 // offer is what is convenient on a laptop: where the script has no grant, it
 // shows what would run and asks, or takes --grant for a yes. It never replaces
 // a pin and never brings back what was revoked; the gates decide in any case.
-func (a *app) offer(ctx context.Context, h *daemon.House, skill string, call gate.Call, tier grant.Tier, yes bool) error {
+func (a *app) offer(ctx context.Context, h *daemon.House, skill string, call gate.Call, yes bool) error {
+	runner, err := h.Start(ctx)
+	if err != nil {
+		return lost(err)
+	}
+	standing, err := runner.Standing(ctx)
+	if err != nil {
+		return err
+	}
 	ref := grant.Ref{Tenant: call.Tenant, Skill: call.Skill, Script: call.Script}
 	review, err := h.Admin.Review(ctx, ref)
 	if errors.Is(err, gate.ErrUnknown) || errors.Is(err, bundle.ErrContent) || errors.Is(err, grant.ErrRef) {
@@ -62,8 +70,8 @@ func (a *app) offer(ctx context.Context, h *daemon.House, skill string, call gat
 	if err := a.openUp(ctx, h, call, review); err != nil {
 		return err
 	}
-	g, err := h.Admin.Grant(ctx, admin.Granting{Actor: a.who(), Ref: ref, Digest: review.Content.Digest(), MinTier: tier,
-		Reason: "run --grant", Source: source(h, skill)})
+	g, err := h.Admin.Grant(ctx, admin.Granting{Actor: a.who(), Ref: ref, Digest: review.Content.Digest(), MinTier: standing.Tier,
+		Reason: "run --grant", Source: source(skill)})
 	if err != nil {
 		return err
 	}
@@ -141,14 +149,15 @@ func (a *app) openUp(ctx context.Context, h *daemon.House, call gate.Call, revie
 	return nil
 }
 
-func source(h *daemon.House, skill string) string {
-	if !h.IsFolder(skill) {
+// source says where the skill that word means comes from, for information.
+func source(word string) string {
+	if !daemon.IsFolder(word) {
 		return ""
 	}
-	if abs, err := filepath.Abs(skill); err == nil {
+	if abs, err := filepath.Abs(word); err == nil {
 		return abs
 	}
-	return skill
+	return word
 }
 
 func sizes(c bundle.Content) string {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,19 +33,19 @@ func (a *app) policyShowCmd() *cobra.Command {
 		Short: "Show the tenant's policy, or the host's settings",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
 				if host {
-					settings, err := h.Hosts.Host(ctx)
+					settings, err := b.Host(ctx)
 					if err != nil {
 						return err
 					}
-					return a.showHost(h, settings)
+					return a.showHost(b, settings)
 				}
-				p, err := h.Gate.Policy(ctx, a.tenant)
+				p, err := b.Policy(ctx)
 				if err != nil {
 					return err
 				}
-				return a.showPolicy(p)
+				return a.showPolicy(b, p)
 			})
 		},
 	}
@@ -54,12 +53,12 @@ func (a *app) policyShowCmd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showPolicy(p gate.Policy) error {
+func (a *app) showPolicy(b backend, p gate.Policy) error {
 	if a.json {
 		return a.printJSON(p)
 	}
 	rows := [][]string{
-		{"tenant", a.tenant}, {"enabled", fmt.Sprint(p.Enabled)}, {"interpreters", orNone(strings.Join(p.Interpreters, ","))},
+		{"tenant", b.Tenant()}, {"enabled", fmt.Sprint(p.Enabled)}, {"interpreters", orNone(strings.Join(p.Interpreters, ","))},
 		{"min-tier", orNone(string(p.MinTier))}, {"timeout", p.Timeout.String()},
 		{"max-arguments", config.FormatSize(int64(p.MaxArguments))}, {"max-output", config.FormatSize(int64(p.MaxOutput))},
 		{"max-inputs", config.FormatSize(p.MaxInputs)}, {"max-outputs", config.FormatSize(p.MaxOutputs)},
@@ -72,15 +71,11 @@ func (a *app) showPolicy(p gate.Policy) error {
 	return a.pairs(rows)
 }
 
-func (a *app) showHost(h *daemon.House, s gate.Host) error {
+func (a *app) showHost(b backend, s gate.Host) error {
 	if a.json {
 		return a.printJSON(s)
 	}
-	where := "the data folder (`tracon policy set --host`)"
-	if h.Config.File != "" {
-		where = h.Config.File
-	}
-	rows := [][]string{{"kept in", where}, {"enabled", fmt.Sprint(s.Enabled)}, {"network", string(cmp.Or(s.Network, gate.NoNetwork))},
+	rows := [][]string{{"kept in", b.HostKept()}, {"enabled", fmt.Sprint(s.Enabled)}, {"network", string(cmp.Or(s.Network, gate.NoNetwork))},
 		{"require", orNone(strings.Join(s.RequireWalls, "; "))}}
 	for _, ext := range slices.Sorted(maps.Keys(s.Interpreters)) {
 		rows = append(rows, []string{"interpreter", ext + " = " + config.FormatInterpreter(s.Interpreters[ext])})
@@ -132,21 +127,22 @@ configuration file; with one, set them there.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p.changed = cmd.Flags().Changed
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
 				if p.host {
-					return a.setHost(ctx, h, p)
+					set, err := b.SetHost(ctx, p.hostChange())
+					if err != nil {
+						return err
+					}
+					return a.showHost(b, set)
 				}
-				if _, err := h.Admin.SetPolicy(ctx, a.who(), a.tenant, p.apply); err != nil {
-					return err
-				}
-				set, err := h.Gate.Policy(ctx, a.tenant) // with the defaults of what is not set
+				set, err := b.SetPolicy(ctx, p.apply)
 				if err != nil {
 					return err
 				}
-				if err := a.warnUnlisted(ctx, h, set); err != nil {
+				if err := a.warnUnlisted(ctx, b, set); err != nil {
 					return err
 				}
-				return a.showPolicy(set)
+				return a.showPolicy(b, set)
 			})
 		},
 	}
@@ -175,8 +171,8 @@ configuration file; with one, set them there.`,
 
 // warnUnlisted tells of the tenant's interpreters that the host does not list:
 // their scripts are refused.
-func (a *app) warnUnlisted(ctx context.Context, h *daemon.House, p gate.Policy) error {
-	host, err := h.Hosts.Host(ctx)
+func (a *app) warnUnlisted(ctx context.Context, b backend, p gate.Policy) error {
+	host, err := b.Host(ctx)
 	if err != nil {
 		return err
 	}
@@ -253,36 +249,23 @@ func (f policyFlags) apply(p *gate.Policy) error {
 	return nil
 }
 
-func (a *app) setHost(ctx context.Context, h *daemon.House, f policyFlags) error {
-	if h.Config.File != "" {
-		return hint(errors.New("the host's settings stand in the configuration file"), "set `enabled`, `interpreters`, `network` and `require_walls` in %s", h.Config.File)
+// hostChange is what the flags say of the host's settings.
+func (f policyFlags) hostChange() (c hostChange) {
+	if f.changed("enabled") {
+		c.enabled = &f.enabled
 	}
-	set, err := h.Admin.SetHost(ctx, a.who(), func(s *gate.Host) error {
-		if f.changed("enabled") {
-			s.Enabled = f.enabled
-		}
-		if f.changed("network") {
-			s.Network = gate.Network(f.network)
-		}
-		if f.changed("require") {
-			s.RequireWalls = f.require
-		}
-		if !f.changed("interpreters") {
-			return nil
-		}
-		s.Interpreters = map[string]gate.Interpreter{}
+	if f.changed("network") {
+		c.network = new(gate.Network(f.network))
+	}
+	if f.changed("require") {
+		c.require = &f.require
+	}
+	if f.changed("interpreters") {
+		c.interpreters = map[string]string{}
 		for _, pair := range f.interpreters {
 			ext, text, _ := strings.Cut(pair, "=")
-			in, err := h.Probe(ctx, ext, text)
-			if err != nil {
-				return err
-			}
-			s.Interpreters[ext] = in
+			c.interpreters[ext] = text
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return a.showHost(h, set)
+	return c
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -48,13 +49,13 @@ func callArgs(cmd *cobra.Command, args []string) error {
 }
 
 // build makes the call that the words mean.
-func (f *callFlags) build(ctx context.Context, a *app, h *daemon.House, args []string) (gate.Call, error) {
-	call := gate.Call{Tenant: a.tenant, Actor: a.who(), Script: args[1]}
+func (f *callFlags) build(ctx context.Context, a *app, b backend, args []string) (gate.Call, error) {
+	call := gate.Call{Tenant: b.Tenant(), Actor: a.who(), Script: args[1]}
 	var err error
-	if call.Skill, err = h.SkillName(args[0]); err != nil {
+	if call.Skill, err = b.SkillName(ctx, args[0]); err != nil {
 		return call, err
 	}
-	policy, err := h.Gate.Policy(ctx, a.tenant)
+	policy, err := b.Policy(ctx)
 	if err != nil {
 		return call, err
 	}
@@ -73,7 +74,7 @@ func (f *callFlags) build(ctx context.Context, a *app, h *daemon.House, args []s
 			return call, fmt.Errorf("--stdin: %w", err)
 		}
 	case len(words) > 0:
-		d, err := h.Declare(ctx, a.tenant, call.Skill, call.Script)
+		d, err := b.Declare(ctx, call.Skill, call.Script)
 		if errors.Is(err, gate.ErrUnknown) || errors.Is(err, bundle.ErrContent) {
 			return call, nil // the gates say what is amiss, and log it
 		}
@@ -114,8 +115,8 @@ out; 125 Tracon could not; 126 refused by a gate; 128+n killed by signal n, or
 		Args:              callArgs,
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				return a.run(ctx, h, &f, args, yes, outDir)
+			err := a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+				return a.run(ctx, b, &f, args, yes, outDir)
 			})
 			if _, ok := errors.AsType[*exitWith](err); err != nil && !ok {
 				err = &exitWith{exitTracon, err}
@@ -129,8 +130,8 @@ out; 125 Tracon could not; 126 refused by a gate; 128+n killed by signal n, or
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, h *daemon.House, f *callFlags, args []string, yes bool, outDir string) error {
-	call, err := f.build(ctx, a, h, args)
+func (a *app) run(ctx context.Context, b backend, f *callFlags, args []string, yes bool, outDir string) error {
+	call, err := f.build(ctx, a, b, args)
 	if err != nil {
 		return err
 	}
@@ -139,26 +140,14 @@ func (a *app) run(ctx context.Context, h *daemon.House, f *callFlags, args []str
 		return err
 	}
 	defer folder.close()
-	runner, err := h.Start(ctx)
-	if err != nil {
-		return a.lost(err)
-	}
-	standing, err := runner.Standing(ctx)
-	if err != nil {
-		return err
-	}
-	if err := a.offer(ctx, h, args[0], call, standing.Tier, yes); err != nil {
-		return err
+	if here, ok := b.(*local); ok {
+		if err := a.offer(ctx, here.h, args[0], call, yes); err != nil {
+			return err
+		}
 	}
 	shown := a.follow(&call)
-	out, err := runner.Run(ctx, call)
-	dropped := shown()
-
-	// The script must be gone and its ending written before this program is.
-	if cerr := h.Stop(context.WithoutCancel(ctx)); cerr != nil && err == nil {
-		err = cerr
-	}
-	return a.report(ctx, h, args[0], call, ended{out, err, outDir, folder.write(out.Outputs)}, dropped)
+	out, err := b.Run(ctx, call)
+	return a.report(ctx, b, args[0], call, ended{out, err, outDir, folder.write(out.Outputs)}, shown())
 }
 
 // follow shows output while the script runs, where a person watches. It returns
@@ -187,7 +176,7 @@ func (a *app) follow(call *gate.Call) func() (showedAll bool) {
 
 // ended is what came of a call, and of the files that the script returned.
 type ended struct {
-	out    tracon.Outcome
+	out    ran
 	err    error
 	outDir string
 	lost   map[string]error // why a file could not be written into outDir, by its path
@@ -202,7 +191,7 @@ func (e ended) exit() int {
 	if e.err == nil && len(e.lost) > 0 {
 		return exitTracon
 	}
-	return runExit(e.out, e.err)
+	return runExit(e.out.Outcome, e.err)
 }
 
 // loss says which files were not written and why, or is nil.
@@ -273,11 +262,11 @@ type errorJSON struct {
 
 func toOutcomeJSON(call gate.Call, e ended) outcomeJSON {
 	out, err := e.out, e.err
-	j := outcomeJSON{ID: out.ID, Tenant: call.Tenant, Skill: call.Skill, Script: call.Script, Code: tracon.Code(out, err),
+	j := outcomeJSON{ID: out.ID, Tenant: call.Tenant, Skill: call.Skill, Script: call.Script, Code: tracon.Code(out.Outcome, err),
 		TimedOut: out.Ending.TimedOut(), Abandoned: out.Abandoned, Stdout: out.Stdout, Stderr: out.Stderr,
 		Truncated: out.Truncated, Replaced: out.Replaced, Outputs: []outputJSON{}, Notes: append([]string{}, out.Notes...),
 		DurationSeconds: out.Duration.Seconds(), WaitedSeconds: out.Waited.Seconds(),
-		Grant: out.GrantID, Executor: out.Standing.Executor, Tier: string(out.Standing.Tier)}
+		Grant: out.GrantID, Executor: out.Standing.Executor, Tier: string(out.Standing.Tier), Audit: out.audit}
 	if !out.Digest.IsZero() {
 		j.Digest = out.Digest.String()
 	}
@@ -291,14 +280,8 @@ func toOutcomeJSON(call gate.Call, e ended) outcomeJSON {
 		_, lost := e.lost[f.Path]
 		j.Outputs = append(j.Outputs, outputJSON{f.Path, len(f.Data), bundle.Sum(f.Data), e.outDir != "" && !lost})
 	}
-	if out.Receipt.Valid() {
-		j.Audit = &auditJSON{Index: out.Receipt.Index(), Hash: out.Receipt.Hash().String()}
-		if text, err := out.Proof.MarshalText(); err == nil && !out.Proof.IsZero() {
-			j.Audit.Receipt = string(text)
-		}
-	}
 	if err != nil || j.Code != "" {
-		j.Error = &errorJSON{Code: j.Code, Model: tracon.ModelText(out, err), Reason: out.Ending.String()}
+		j.Error = &errorJSON{Code: j.Code, Model: out.model, Reason: out.Ending.String()}
 		if err != nil {
 			j.Error.Reason = err.Error()
 		}
@@ -313,7 +296,7 @@ func toOutcomeJSON(call gate.Call, e ended) outcomeJSON {
 }
 
 // report shows what came of the call and returns the exit code as an error.
-func (a *app) report(ctx context.Context, h *daemon.House, skill string, call gate.Call, e ended, shown bool) error {
+func (a *app) report(ctx context.Context, b backend, skill string, call gate.Call, e ended, shown bool) error {
 	out, err, code := e.out, e.err, e.exit()
 	if i, ok := errors.AsType[interrupted](context.Cause(ctx)); ok && errors.Is(err, tracon.ErrCancelled) {
 		code = exitSignal + int(i.signal)
@@ -326,7 +309,7 @@ func (a *app) report(ctx context.Context, h *daemon.House, skill string, call ga
 	if a.json {
 		j := toOutcomeJSON(call, e)
 		if refused && denial.Gate == gate.PinGate {
-			j.Error.Changes, _ = a.changes(context.WithoutCancel(ctx), h, call)
+			j.Error.Changes, _ = a.changes(context.WithoutCancel(ctx), b, call)
 		}
 		return errors.Join(a.printJSON(j), exit)
 	}
@@ -342,7 +325,7 @@ func (a *app) report(ctx context.Context, h *daemon.House, skill string, call ga
 	}
 	switch {
 	case refused:
-		a.sayRefused(context.WithoutCancel(ctx), h, skill, call, denial)
+		a.sayRefused(context.WithoutCancel(ctx), b, skill, call, denial)
 	case err != nil:
 		a.say("tracon: %s", strings.TrimPrefix(err.Error(), "tracon: "))
 	default:
@@ -406,34 +389,32 @@ func (a *app) sayOutputs(e ended) {
 }
 
 // sayRefused says which gate refused, why, and what to do.
-func (a *app) sayRefused(ctx context.Context, h *daemon.House, skill string, call gate.Call, d *gate.Denial) {
+func (a *app) sayRefused(ctx context.Context, b backend, skill string, call gate.Call, d *gate.Denial) {
 	a.say("tracon: refused by gate %s: %s", d.Gate, d.Err)
 	words := quoteWords(skill, call.Script)
 	switch d.Gate {
 	case gate.PinGate:
-		if changes, err := a.changes(ctx, h, call); err == nil {
+		if changes, err := a.changes(ctx, b, call); err == nil {
 			a.printChanges(a.err, changes, 40)
 		}
 		a.say("  tracon grant review %s   shows it all; grant it again with the command that it names", words)
 	case gate.GrantGate:
 		a.say("  tracon grant review %s   shows what would run, and the command that grants it", words)
-		if h.Config.File == "" && !h.Config.Production {
+		if b.GrantsAtOnce() {
 			a.say("  tracon run --grant %s   grants it as it is and runs it", words)
 		}
 	case gate.SwitchGate, gate.InterpreterGate:
-		a.say("  %s: %s", d.Remedy, a.switchHint(h, call))
+		a.say("  %s: %s", d.Remedy, b.OpenHint())
 	default:
 		a.say("  %s", d.Remedy)
 	}
 	a.say("  tracon explain %s   asks every gate", words)
 }
 
-// switchHint names the command or the key that opens the switch and the allow-list.
-func (a *app) switchHint(h *daemon.House, call gate.Call) string {
-	if h.Config.File != "" {
-		return fmt.Sprintf("`enabled` and `interpreters` in %s, and `tracon policy set --enabled --interpreters …` for tenant %s", h.Config.File, call.Tenant)
-	}
-	return "`tracon run --grant …` does it, or `tracon policy set [--host] --enabled --interpreters …`"
+// changes is what differs from what was granted.
+func (a *app) changes(ctx context.Context, b backend, call gate.Call) ([]changeJSON, error) {
+	_, changes, err := b.Difference(ctx, grant.Ref{Tenant: b.Tenant(), Skill: call.Skill, Script: call.Script})
+	return changes, err
 }
 
 // quoteWords writes words as a shell takes them.

@@ -153,7 +153,7 @@ func (a *app) readSkill(ctx context.Context, h *daemon.House, word string) (skil
 	if err != nil {
 		return skill.Skill{}, hint(err, "`tracon skill list` lists the known ones; name a folder with a separator, such as ./%s", name)
 	}
-	if h.IsFolder(word) { // with what was left out of the bundle
+	if daemon.IsFolder(word) { // with what was left out of the bundle
 		return skill.Read(word, h.Config.Content)
 	}
 	s, err := skill.FromBundle(name, b)
@@ -231,7 +231,7 @@ there is no error (with --strict: no warning either), else 1.`,
 }
 
 func (a *app) lint(ctx context.Context, h *daemon.House, word string) ([]skill.Diagnostic, error) {
-	if h.IsFolder(word) {
+	if daemon.IsFolder(word) {
 		return skill.LintFolder(word, h.Config.Content)
 	}
 	s, err := a.readSkill(ctx, h, word)

@@ -190,7 +190,7 @@ func (h *House) Close(ctx context.Context) error {
 
 // IsFolder reports whether the word that names a skill is a folder: it has a
 // separator, or a folder of that name is there.
-func (h *House) IsFolder(word string) bool {
+func IsFolder(word string) bool {
 	if strings.ContainsRune(word, '/') || strings.ContainsRune(word, filepath.Separator) {
 		return true
 	}
@@ -217,7 +217,7 @@ func (h *House) AddRoots() error {
 // added to the known ones, or the name of a known one. From then on the name of a
 // folder's skill means that folder, whatever was imported under it.
 func (h *House) SkillName(word string) (string, error) {
-	if !h.IsFolder(word) {
+	if !IsFolder(word) {
 		return word, h.AddRoots()
 	}
 	folder, err := filepath.Abs(word)

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tracon-go/tracon"
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+// local is the installation in this machine's data folder.
+type local struct {
+	h             *daemon.House
+	tenant, actor string
+}
+
+func (a *app) local(h *daemon.House) *local { return &local{h, a.tenant, a.who()} }
+
+var _ backend = (*local)(nil)
+
+func (l *local) Tenant() string { return l.tenant }
+
+func (l *local) Calls(ctx context.Context, f toolcall.Filter) ([]toolcall.Record, error) {
+	return l.h.Store.Calls(ctx, l.tenant, f)
+}
+
+func (l *local) Call(ctx context.Context, id string) (toolcall.Record, []audit.Leaf, error) {
+	c, err := l.h.Store.Call(ctx, l.tenant, id)
+	if err != nil {
+		return c, nil, err
+	}
+	var leaves []audit.Leaf
+	for leaf, err := range l.h.Log.Entries(ctx, l.tenant, c.AdmissionIndex) {
+		if err != nil {
+			return c, nil, err
+		}
+		if leaf.Entry.Run == c.ID {
+			leaves = append(leaves, leaf)
+		}
+		if len(leaves) == 2 {
+			break // its admission and its ending
+		}
+	}
+	return c, leaves, nil
+}
+
+func (l *local) SkillName(_ context.Context, word string) (string, error) { return l.h.SkillName(word) }
+
+func (l *local) Review(ctx context.Context, ref grant.Ref, full bool) (reviewJSON, error) {
+	r, err := l.h.Admin.Review(ctx, ref)
+	if err != nil {
+		return reviewJSON{}, err
+	}
+	return toReviewJSON(r, full), nil
+}
+
+func (l *local) Difference(ctx context.Context, ref grant.Ref) (grant.Grant, []changeJSON, error) {
+	r, err := l.h.Admin.Review(ctx, ref)
+	return r.Granted, toChangesJSON(r.Changes), err
+}
+
+func (l *local) Grant(ctx context.Context, g admin.Granting) (made grant.Grant, err error) {
+	g.Actor = l.actor
+	if g.MinTier == "" {
+		if g.MinTier, err = l.h.Tier(ctx); err != nil {
+			return made, err
+		}
+	}
+	return l.h.Admin.Grant(ctx, g)
+}
+
+func (l *local) Grants(ctx context.Context, f grant.Filter) ([]grant.Grant, error) {
+	return l.h.Admin.Grants(ctx, l.tenant, f)
+}
+
+func (l *local) Revoke(ctx context.Context, id, reason string) (grant.Grant, error) {
+	return l.h.Admin.Revoke(ctx, l.actor, l.tenant, id, reason)
+}
+
+func (l *local) Policy(ctx context.Context) (gate.Policy, error) {
+	return l.h.Gate.Policy(ctx, l.tenant)
+}
+
+func (l *local) SetPolicy(ctx context.Context, change func(*gate.Policy) error) (gate.Policy, error) {
+	if _, err := l.h.Admin.SetPolicy(ctx, l.actor, l.tenant, change); err != nil {
+		return gate.Policy{}, err
+	}
+	return l.Policy(ctx)
+}
+
+func (l *local) Host(ctx context.Context) (gate.Host, error) { return l.h.Hosts.Host(ctx) }
+
+func (l *local) HostKept() string {
+	if l.h.Config.File != "" {
+		return l.h.Config.File
+	}
+	return "the data folder (`tracon policy set --host`)"
+}
+
+func (l *local) SetHost(ctx context.Context, c hostChange) (gate.Host, error) {
+	if l.h.Config.File != "" {
+		return gate.Host{}, hint(errors.New("the host's settings stand in the configuration file"), "set `enabled`, `interpreters`, `network` and `require_walls` in %s", l.h.Config.File)
+	}
+	return l.h.Admin.SetHost(ctx, l.actor, func(s *gate.Host) error {
+		if c.enabled != nil {
+			s.Enabled = *c.enabled
+		}
+		if c.network != nil {
+			s.Network = *c.network
+		}
+		if c.require != nil {
+			s.RequireWalls = *c.require
+		}
+		if c.interpreters == nil {
+			return nil
+		}
+		s.Interpreters = map[string]gate.Interpreter{}
+		for ext, text := range c.interpreters {
+			in, err := l.h.Probe(ctx, ext, text)
+			if err != nil {
+				return err
+			}
+			s.Interpreters[ext] = in
+		}
+		return nil
+	})
+}
+
+func (l *local) Declare(ctx context.Context, skill, script string) (gate.Declaration, error) {
+	return l.h.Declare(ctx, l.tenant, skill, script)
+}
+
+func (l *local) Explain(ctx context.Context, c gate.Call) ([]gate.Verdict, error) {
+	runner, err := l.h.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return runner.Explain(ctx, c)
+}
+
+func (l *local) Run(ctx context.Context, c gate.Call) (ran, error) {
+	runner, err := l.h.Start(ctx)
+	if err != nil {
+		return ran{}, lost(err)
+	}
+	out, err := runner.Run(ctx, c)
+
+	// The script must be gone and its ending written before this program is.
+	if cerr := l.h.Stop(context.WithoutCancel(ctx)); cerr != nil && err == nil {
+		err = cerr
+	}
+	r := ran{Outcome: out, model: tracon.ModelText(out, err)}
+	if out.Receipt.Valid() {
+		r.audit = &auditJSON{Index: out.Receipt.Index(), Hash: out.Receipt.Hash().String()}
+		if text, err := out.Proof.MarshalText(); err == nil && !out.Proof.IsZero() {
+			r.audit.Receipt = string(text)
+		}
+	}
+	return r, err
+}
+
+func (l *local) GrantsAtOnce() bool { return l.h.Config.File == "" && !l.h.Config.Production }
+
+func (l *local) OpenHint() string {
+	if l.h.Config.File != "" {
+		return fmt.Sprintf("`enabled` and `interpreters` in %s, and `tracon policy set --enabled --interpreters …` for tenant %s", l.h.Config.File, l.tenant)
+	}
+	return "`tracon run --grant …` does it, or `tracon policy set [--host] --enabled --interpreters …`"
+}
+
+// toReviewJSON is what there is to read of r; with the text of every file where
+// full is true.
+func toReviewJSON(r admin.Review, full bool) reviewJSON {
+	j := reviewJSON{Ref: r.Ref, Digest: r.Content.Digest(), Files: []fileJSON{}, Changes: toChangesJSON(r.Changes), Risks: risks(r)}
+	for _, path := range r.Content.Paths() {
+		text, digest, _ := r.Content.Text(path)
+		f := fileJSON{Path: path, Size: len(text), Digest: digest}
+		if full {
+			f.Text = &text
+		}
+		j.Files = append(j.Files, f)
+	}
+	if r.Granted.ID != "" {
+		j.Granted, j.State = &r.Granted, r.Granted.State(time.Now())
+	}
+	return j
+}
