@@ -113,6 +113,7 @@ type Log struct {
 	floods    floods
 	written   atomic.Bool
 	suspended atomic.Pointer[suspension]
+	watch     func(took time.Duration, failed bool) // nil: nobody watches
 }
 
 type suspension struct{ err error }
@@ -124,6 +125,11 @@ func NewLog(sink Sink) *Log {
 	}
 	return &Log{sink: sink}
 }
+
+// Watch has f told of each write: how long it took, and whether the log could not
+// be written. A change that its store refused is not a failure. It is called before
+// the first write; f must be quick and safe for concurrent use.
+func (l *Log) Watch(f func(took time.Duration, failed bool)) { l.watch = f }
 
 // Written reports whether an entry was written through l.
 func (l *Log) Written() bool { return l.written.Load() }
@@ -145,7 +151,7 @@ func (l *Log) Suspend(err error) {
 //
 // ErrEntry for an entry that breaks a rule; ErrUnavailable for everything else.
 func (l *Log) Append(ctx context.Context, e Entry) (Receipt, error) {
-	r, err := l.Commit(ctx, e, l.sink.Append)
+	r, err := l.commit(ctx, e, true, l.sink.Append)
 	if err != nil && !errors.Is(err, ErrEntry) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -156,6 +162,11 @@ func (l *Log) Append(ctx context.Context, e Entry) (Receipt, error) {
 // Pending to the store's method that makes the change. The error of commit is
 // returned as it is.
 func (l *Log) Commit(ctx context.Context, e Entry, commit func(context.Context, Pending) error) (Receipt, error) {
+	return l.commit(ctx, e, false, commit)
+}
+
+// commit is Commit; alone says that the entry records no change.
+func (l *Log) commit(ctx context.Context, e Entry, alone bool, commit func(context.Context, Pending) error) (Receipt, error) {
 	e, err := l.complete(e)
 	if err != nil {
 		return Receipt{}, err
@@ -164,11 +175,18 @@ func (l *Log) Commit(ctx context.Context, e Entry, commit func(context.Context, 
 		return Receipt{}, s.err
 	}
 	p := &pending{entry: e}
-	if err := commit(ctx, Pending{p}); err != nil {
-		return Receipt{}, err
+	began := time.Now()
+	err = commit(ctx, Pending{p})
+	sealed := !p.sealed.Hash.IsZero()
+	if err == nil && !sealed {
+		err = fmt.Errorf("%w: the store kept no entry", ErrUnavailable)
 	}
-	if p.sealed.Hash.IsZero() {
-		return Receipt{}, fmt.Errorf("%w: the store kept no entry", ErrUnavailable)
+	if l.watch != nil && ctx.Err() == nil {
+		// A store refuses a change before it seals the entry, and cannot write it after.
+		l.watch(time.Since(began), err != nil && (alone || sealed || errors.Is(err, ErrUnavailable)))
+	}
+	if err != nil {
+		return Receipt{}, err
 	}
 	l.written.Store(true)
 	return Receipt{p.sealed.Index, p.sealed.Hash, e.ID}, nil

@@ -59,6 +59,12 @@ var rooms = map[string]rule{
 	"skill":  {"bundle gate grant internal/strictyaml schema", "golang.org/x/sys", false, "a folder becomes a bundle and declarations"},
 	"schema": {"bundle internal/strictjson", "github.com/santhosh-tekuri/jsonschema/v6", false, "the only importer of the JSON Schema library"},
 
+	// How people and programs reach it.
+	"serve/httpapi":        {"access admin audit bundle executor gate grant internal/id internal/strictjson internal/textdiff serve/httpapi/client skill store toolcall", "github.com/danielgtaylor/huma/v2", false, "the management API: it decides nothing that the gates decide, and names no concrete store"},
+	"serve/httpapi/client": {"bundle", "", false, "an API client carries nothing of the server: the wire types live here"},
+
+	"observe": {". gate", "go.opentelemetry.io/otel", false, "spans and metrics: the only importer of OpenTelemetry's API"},
+
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
 	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/textdiff internal/witness retention skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
@@ -79,6 +85,7 @@ var rooms = map[string]rule{
 	"internal/threatmodel": {"internal/strictyaml", "", false, "what is promised against whom, and the page that is made of it"},
 	"internal/turns":       {"", "", true, "what is done by few at once is shared fairly, at the gates and before them"},
 	"internal/witness":     {"audit internal/ownfile", "", true, "cosigns checkpoints, and asks others to"},
+	"internal/telemetry":   {"", "go.opentelemetry.io/otel github.com/prometheus/client_golang", false, "where spans and metrics go: the only importer of the SDK and the exporters"},
 	"internal/textdiff":    {"", "github.com/aymanbagabas/go-udiff", false, "differences behind one door"},
 
 	"bench":          {"", "", false, "it has tests alone"},
@@ -90,17 +97,20 @@ var rooms = map[string]rule{
 // use it too. Golang.org/x is not here: the spine has it.
 var libraries = map[string]string{
 	"github.com/aymanbagabas/go-udiff":         "internal/textdiff",
+	"github.com/danielgtaylor/huma/v2":         "serve/httpapi",
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"github.com/jackc/pgx/v5":                  "store/postgres",
 	"github.com/pressly/goose/v3":              "store/internal/sqlstore store/postgres store/sqlite", // the dialect is named where the engine is
 	"github.com/santhosh-tekuri/jsonschema/v6": "schema",
 	"github.com/spf13/cobra":                   "internal/cli",
+	"github.com/prometheus/client_golang":      "internal/telemetry",
+	"go.opentelemetry.io/otel":                 "observe internal/telemetry",
 	"go.yaml.in/yaml/v4":                       "internal/strictyaml",
 	"modernc.org/sqlite":                       "store/sqlite store/internal/sqlstore", // the latter in its tests
 }
 
 // testLibraries are what tests and suites may use, and nothing that is shipped.
-var testLibraries = []string{"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
+var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
@@ -114,8 +124,8 @@ var bans = map[string]struct{ rooms, why string }{
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
-	"net/http":       {"internal/witness", "no room of this house has a door to the network yet, but a witness must be elsewhere"},
-	"net":            {"executor/executortest/hostile internal/witness store/postgres", "no room of this house has a door to the network yet; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
+	"net/http":       {"internal/daemon internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
+	"net":            {"executor/executortest/hostile internal/daemon internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
 	"testing":        {"internal/gatecase internal/pgserver store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},
