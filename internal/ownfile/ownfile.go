@@ -8,13 +8,94 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 )
 
-// ErrPrivate is wrapped by the error for a file that others may read or write
-// and that must be private.
-var ErrPrivate = errors.New("others may read or write it")
+// Errors of this package.
+var (
+	// ErrPrivate is wrapped by the error for a file or a folder that others may read
+	// or write and that must be private. What is in it may be as it was: the remedy is
+	// its mode.
+	ErrPrivate = errors.New("others may read or write it")
+
+	// ErrKind is wrapped by the error for a path that leads to no regular file: a
+	// link, a pipe, a socket, a device. A file of one's own is none of them, so
+	// somebody put it there.
+	ErrKind = errors.New("it is not a regular file")
+)
+
+// Open opens the file at path, as os.OpenFile does with how; one that it makes is
+// its owner's alone. It follows no link at path, and never waits for the other end of
+// a pipe.
+//
+// # Errors
+//
+// ErrKind for what is no regular file.
+func Open(path string, how int) (*os.File, error) {
+	f, err := open(path, how)
+	if err != nil {
+		return nil, err
+	}
+	in, err := f.Stat()
+	if err == nil && !in.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w", path, ErrKind)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Append puts data at the end of the file at path, which it makes where there is
+// none, and changes nothing that stands there: it works where this user can only
+// add. What is broken off leaves a part of data at the end.
+func Append(path string, data []byte) error {
+	_, err := os.Lstat(path)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	f, err := Open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil && fresh {
+		err = SyncFolder(filepath.Dir(path))
+	}
+	return err
+}
+
+// probeFile is the file that Probe writes.
+const probeFile = ".tracon-probe"
+
+// Probe finds out by writing whether this user can add to the folder. In one where
+// nothing can be removed a file of some bytes stays.
+func Probe(folder string) error {
+	path := filepath.Join(folder, probeFile)
+	if err := Append(path, []byte{'.'}); err != nil {
+		return err
+	}
+	_ = os.Remove(path) // where this user can only add it stays
+	return nil
+}
+
+// CheckFolder says what is amiss with the mode of a folder in which others must
+// change nothing.
+//
+// # Errors
+//
+// ErrPrivate where others may write to it; Windows has no such bits.
+func CheckFolder(path string) error {
+	in, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if changeable(in.Mode()) {
+		return fmt.Errorf("%s has mode %s: %w; chmod 700 it, and think of who may have changed what is in it", path, in.Mode(), ErrPrivate)
+	}
+	return nil
+}
 
 // MakeFolder makes the folder, for its owner alone, with those above it that
 // are missing. Where it made it, it is on the disk.
@@ -61,10 +142,19 @@ func Write(path string, data []byte) (err error) {
 	return SyncFolder(filepath.Dir(path))
 }
 
-// Read returns what is in the file at path, which must be regular and have at
+// Read returns what is in the file at path, opened as [Open] does; it must have at
 // most limit bytes.
-func Read(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+func Read(path string, limit int64) ([]byte, error) { return read(path, limit, false) }
+
+// ReadPrivate is Read for a secret.
+//
+// # Errors
+//
+// ErrPrivate where others may read or write the file; Windows has no such bits.
+func ReadPrivate(path string, limit int64) ([]byte, error) { return read(path, limit, true) }
+
+func read(path string, limit int64, private bool) ([]byte, error) {
+	f, err := Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -73,30 +163,14 @@ func Read(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !in.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
+	if private && shared(in.Mode()) {
+		return nil, fmt.Errorf("%s has mode %s: %w; chmod 600 it, and think of who may have read it", path, in.Mode(), ErrPrivate)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
 		err = fmt.Errorf("%s has more than %d bytes", path, limit)
 	}
 	return data, err
-}
-
-// ReadPrivate is Read for a secret.
-//
-// # Errors
-//
-// ErrPrivate where others may read or write the file; Windows has no such bits.
-func ReadPrivate(path string, limit int64) ([]byte, error) {
-	in, err := os.Lstat(path)
-	if err != nil {
-		return nil, err
-	}
-	if mode := in.Mode(); runtime.GOOS != "windows" && (!mode.IsRegular() || mode.Perm()&0o077 != 0) {
-		return nil, fmt.Errorf("%s has mode %s: %w; chmod 600 it, and think of who may have read it", path, mode, ErrPrivate)
-	}
-	return Read(path, limit)
 }
 
 // Remove removes the file at path, for good. One that is not there is no error.
@@ -123,7 +197,7 @@ func TryLock(path string) (*Lock, error) { return tryLock(path, os.O_RDWR|os.O_C
 func TryLockThere(path string) (*Lock, error) { return tryLock(path, os.O_RDONLY) }
 
 func tryLock(path string, how int) (*Lock, error) {
-	f, err := os.OpenFile(path, how, 0o600)
+	f, err := Open(path, how)
 	if err != nil {
 		return nil, err
 	}

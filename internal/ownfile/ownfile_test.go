@@ -70,8 +70,17 @@ func TestReadPrivateRefuses(t *testing.T) {
 	if err := os.Symlink(path, path+".link"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ownfile.ReadPrivate(path+".link", 100); !errors.Is(err, ownfile.ErrPrivate) {
-		t.Errorf("a link: got %v, want ErrPrivate", err)
+	if _, err := ownfile.ReadPrivate(path+".link", 100); !errors.Is(err, ownfile.ErrKind) {
+		t.Errorf("a link: got %v, want ErrKind", err)
+	}
+	dir := filepath.Dir(path)
+	for mode, bad := range map[os.FileMode]bool{0o700: false, 0o755: false, 0o770: true, 0o702: true, 0o777: true} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := ownfile.CheckFolder(dir); bad != errors.Is(err, ownfile.ErrPrivate) {
+			t.Errorf("a folder of mode %o: got %v", mode, err)
+		}
 	}
 }
 
