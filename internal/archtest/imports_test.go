@@ -121,7 +121,7 @@ func TestImports(t *testing.T) {
 var wings = map[string][]string{
 	"executor": {"executor/interpreter"},
 	"store":    {},
-	"serve":    {},
+	"serve":    {"serve/httpapi/client", "serve/runs"}, // the wire types, and the runs under way: every door has them
 }
 
 // meetings are the exceptions, each for a reason.

@@ -60,10 +60,14 @@ var rooms = map[string]rule{
 	"schema": {"bundle internal/strictjson", "github.com/santhosh-tekuri/jsonschema/v6", false, "the only importer of the JSON Schema library"},
 
 	// How people and programs reach it.
-	"serve/httpapi":        {"access admin audit bundle executor gate grant internal/id internal/strictjson internal/textdiff serve/httpapi/client skill store toolcall", "github.com/danielgtaylor/huma/v2", false, "the management API: it decides nothing that the gates decide, and names no concrete store"},
-	"serve/httpapi/client": {"bundle", "", false, "an API client carries nothing of the server: the wire types live here"},
+	"serve/httpapi":         {"access admin audit bundle executor gate grant internal/id internal/strictjson internal/textdiff serve/httpapi/client serve/internal/params skill toolcall", "github.com/danielgtaylor/huma/v2", false, "the management API: it decides nothing that the gates decide, and names no concrete store"},
+	"serve/httpapi/client":  {"bundle", "", false, "an API client carries nothing of the server: the wire types live here"},
+	"serve/internal/params": {"serve/httpapi/client", "", false, "cursors and ETags: what strangers send, read in one place"},
 
 	"observe": {". gate", "go.opentelemetry.io/otel", false, "spans and metrics: the only importer of OpenTelemetry's API"},
+
+	// Doors.
+	"serve/runs": {". gate internal/id slot", "", true, "a base of doors: the runs of this process, which several doors start and follow"},
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
