@@ -172,8 +172,9 @@ const DefaultLimit = 1000
 
 // A Filter chooses grants to list. The zero Filter chooses all.
 type Filter struct {
-	Skill string // empty: any
-	Limit int    // at most so many, the newest first; zero means 1,000, a negative one is an error
+	Skill  string // empty: any
+	Before string // only grants that came before that one; empty, or one that the tenant has not: from the newest on
+	Limit  int    // at most so many, the newest first; zero means 1,000, a negative one is an error
 }
 
 // A Book keeps grants and the contents that they pin.

@@ -93,7 +93,11 @@ func (s *Store) Grants(ctx context.Context, name string, f grant.Filter) (found 
 		return nil, err
 	}
 	err = s.read(ctx, name, func(t *tenant) error {
-		for _, g := range slices.Backward(t.grants) {
+		list := t.grants
+		if i := slices.IndexFunc(list, func(g grant.Grant) bool { return g.ID == f.Before }); i >= 0 {
+			list = list[:i]
+		}
+		for _, g := range slices.Backward(list) {
 			if len(found) == limit {
 				break
 			}

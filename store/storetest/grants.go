@@ -197,6 +197,10 @@ func grantList(k *kit) {
 		{"a skill that looks like a pattern", grant.Filter{Skill: "on_"}, pick(want, 0, 3)},
 		{"one skill, one grant", grant.Filter{Skill: "two", Limit: 1}, want[1:2]},
 		{"no such skill", grant.Filter{Skill: "ONE"}, nil},
+		{"before one", grant.Filter{Before: want[1], Limit: 2}, want[2:4]},
+		{"before the oldest", grant.Filter{Before: want[len(want)-1]}, nil},
+		{"one skill, before one of it", grant.Filter{Skill: "one", Before: want[2]}, pick(want, 5, 3)},
+		{"before one that is not there", grant.Filter{Before: "nobody", Limit: 2}, want[:2]},
 	} {
 		list, err := k.store.Grants(k.Context(), alpha, tt.f)
 		k.must(err)

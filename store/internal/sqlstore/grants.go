@@ -153,7 +153,7 @@ func (s *Store) Grants(ctx context.Context, tenant string, f grant.Filter) (foun
 	}
 	err = s.reads(ctx, "the grants", func() error {
 		found = nil
-		rows, err := s.read[grantsOfTenant].QueryContext(ctx, tenant, f.Skill, limit)
+		rows, err := s.read[grantsOfTenant].QueryContext(ctx, tenant, f.Skill, limit, f.Before)
 		if err != nil {
 			return err
 		}

@@ -108,6 +108,7 @@ var texts = [statements]string{
 	newestGrant: `SELECT ` + grantColumns + ` FROM grants WHERE tenant = $1 AND skill = $2 AND script = $3 ORDER BY n DESC LIMIT 1`,
 	grantByID:   `SELECT ` + grantColumns + ` FROM grants WHERE tenant = $1 AND id = $2`,
 	grantsOfTenant: `SELECT ` + grantColumns + ` FROM grants WHERE tenant = $1 AND ($2 = '' OR skill = $2)
+		AND ($4 = '' OR n < COALESCE((SELECT b.n FROM grants b WHERE b.tenant = $1 AND b.id = $4), 9223372036854775807))
 		ORDER BY n DESC LIMIT $3`,
 	revokeGrant: `UPDATE grants SET revoked = $3, revoked_by = $4, sum = $5 WHERE tenant = $1 AND id = $2 AND revoked IS NULL`,
 
