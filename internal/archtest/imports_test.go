@@ -127,6 +127,7 @@ var wings = map[string][]string{
 // meetings are the exceptions, each for a reason.
 var meetings = map[string]string{
 	"executor/executortest store/memstore":                "a suite makes its requests as production does",
+	"serve/internal/params serve/httpapi/client":          "a refusal has a code of the wire",
 	"executor/executortest/hostile executor/executortest": "one suite's requests serve the other",
 }
 

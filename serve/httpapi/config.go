@@ -1,0 +1,91 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+// An Authenticator says who sent a request. It must be safe for concurrent use.
+type Authenticator interface {
+	// Authenticate returns whom the credential of r is of. It looks at nothing of r
+	// that decides what is asked for, and does not read the body.
+	//
+	// # Errors
+	//
+	// One that wraps ErrUnauthenticated where there is no credential, or none that
+	// holds; what it says goes to the log alone. Any other error means that it could
+	// not be found out.
+	Authenticate(r *http.Request) (access.Principal, error)
+}
+
+// ErrUnauthenticated is wrapped by the error of an [Authenticator] for a request
+// without a credential, or with one that does not hold.
+var ErrUnauthenticated = errors.New("httpapi: no credential that holds")
+
+// A Runner is what the API asks of the runner; *tracon.Runner is one.
+type Runner interface {
+	// Explain asks every gate about the call and runs nothing.
+	Explain(ctx context.Context, call gate.Call) ([]gate.Verdict, error)
+
+	// Standing returns how strong the executor is.
+	Standing(ctx context.Context) (gate.Standing, error)
+
+	// Ready says why nothing can run, or nil.
+	Ready(ctx context.Context) error
+}
+
+// A Store is what the API reads of what is kept; every store of this module is one.
+type Store interface {
+	admin.Store
+	toolcall.Store
+}
+
+// Limits when a [Config] leaves them zero.
+const (
+	DefaultMaxBody   = 256 << 10        // bytes of a body that says nothing else in its operation
+	DefaultBodyTime  = 30 * time.Second // in which such a body must have come
+	DefaultPageSize  = 100              // items of one part of a list
+	MaxPageSize      = 1000
+	maxScannedLeaves = 10_000 // entries of the log that one request looks at
+)
+
+// A Config says what the API works on.
+type Config struct {
+	Authenticator Authenticator // required
+	Admin         *admin.Admin  // required
+	Store         Store         // required; the same as Admin's
+	Contents      gate.Contents // required; the same as Admin's
+	Log           *audit.Log    // required; the same as Admin's
+	Runner        Runner        // required
+
+	// Authorizer is asked after the roles have said yes, and can only narrow. Nil: the
+	// roles decide alone.
+	Authorizer access.Authorizer
+
+	// Prefix is the path below which it is mounted, such as "/tracon". Empty: the root.
+	Prefix string
+
+	Version string       // of the program, as it is told; empty: "unknown"
+	Logger  *slog.Logger // gets one line for each request; nil: slog.Default()
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Authenticator == nil:
+		return errors.New("httpapi: Config has no Authenticator")
+	case c.Admin == nil, c.Store == nil, c.Contents == nil, c.Log == nil, c.Runner == nil:
+		return errors.New("httpapi: Config needs Admin, Store, Contents, Log and Runner")
+	case c.Prefix != "" && (c.Prefix[0] != '/' || c.Prefix[len(c.Prefix)-1] == '/'):
+		return errors.New("httpapi: Config.Prefix begins with a slash and does not end with one")
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package httpapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"path"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/tracon-go/tracon/internal/id"
+	"github.com/tracon-go/tracon/internal/strictjson"
+	"github.com/tracon-go/tracon/serve/httpapi/client"
+)
+
+// RequestIDHeader is the header of an answer that has the request's id: one of ours,
+// never the client's.
+const RequestIDHeader = "Tracon-Request-Id"
+
+type server struct {
+	Config
+	api  huma.API
+	mux  *http.ServeMux
+	spec []byte // the document, as it is served
+}
+
+// New returns the API over c. The handler is safe for concurrent use.
+//
+// # Errors
+//
+// For a required field that is nil, and for a Prefix that is none.
+func New(c Config) (http.Handler, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	c.Version = cmp.Or(c.Version, "unknown")
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	s := &server{Config: c, mux: http.NewServeMux()}
+	s.api = humago.New(s.mux, s.huma())
+	s.api.UseMiddleware(s.enter)
+	s.routes()
+	var err error
+	if s.spec, err = json.MarshalIndent(s.api.OpenAPI(), "", "  "); err != nil {
+		return nil, err
+	}
+	var h http.Handler = http.HandlerFunc(s.serve)
+	if c.Prefix != "" {
+		h = http.StripPrefix(c.Prefix, h)
+	}
+	return s.outermost(h), nil
+}
+
+// routes registers every operation.
+func (s *server) routes() {
+	s.metaRoutes()
+	s.grantRoutes()
+}
+
+// huma is the library's configuration: its own pages, its links to schemas and its
+// choice of formats are off, and its decoder is ours.
+func (s *server) huma() huma.Config {
+	strict := huma.Format{
+		Marshal: func(w io.Writer, v any) error {
+			enc := json.NewEncoder(w)
+			enc.SetEscapeHTML(false)
+			return enc.Encode(v)
+		},
+		Unmarshal: strictjson.Unmarshal,
+	}
+	c := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{Title: "Tracon", Version: "1", Description: "The management API of Tracon, which runs the scripts of agent skills only when every gate says yes. docs/api.md tells the conventions.",
+				License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
+			Servers: []*huma.Server{{URL: cmp.Or(s.Prefix, "/")}},
+			Components: &huma.Components{
+				Schemas:         huma.NewMapRegistry("#/components/schemas/", schemaName),
+				SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "an API key, or what the host's own authentication takes"}},
+			},
+		},
+		Formats:                      map[string]huma.Format{"application/json": strict, "application/problem+json": strict},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+	c.Transformers = []huma.Transformer{s.closedProblem}
+	return c
+}
+
+// schemaName names the wire types in the document as they are named in Go.
+func schemaName(t reflect.Type, hint string) string {
+	return strings.ReplaceAll(huma.DefaultSchemaNamer(t, hint), "Client", "")
+}
+
+// serve answers one request: by the mux, for a path that has one spelling alone.
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	p := r.URL.EscapedPath()
+	if p == "" || p[0] != '/' || path.Clean(p) != p || strings.Contains(p, "//") {
+		s.refuse(w, r, problem(client.NotFound, "there is nothing here"))
+		return
+	}
+	h, pattern := s.mux.Handler(r)
+	if pattern != "" {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	// The mux would answer in plain words: 404, or 405 with what is allowed.
+	rec := &headerOnly{header: http.Header{}}
+	h.ServeHTTP(rec, r)
+	if rec.status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", rec.header.Get("Allow"))
+		s.refuse(w, r, problem(client.MethodNotAllowed, "the path is there, the method is not"))
+		return
+	}
+	s.refuse(w, r, problem(client.NotFound, "there is nothing here"))
+}
+
+// headerOnly takes an answer's status and header.
+type headerOnly struct {
+	header http.Header
+	status int
+}
+
+func (h *headerOnly) Header() http.Header         { return h.header }
+func (h *headerOnly) Write(b []byte) (int, error) { return len(b), nil }
+func (h *headerOnly) WriteHeader(status int)      { h.status = cmp.Or(h.status, status) }
+
+// outermost gives a request its id, its answer the headers that all have, and the log
+// its line; and no panic of a handler reaches the server.
+func (s *server) outermost(next http.Handler) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, problem(client.CrossOrigin, "a browser sent this for another site"))
+	}))
+	inner := cross.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		c := &call{id: id.New()}
+		r = r.WithContext(withCall(r.Context(), c))
+		rec := &recorder{ResponseWriter: w}
+		head := w.Header()
+		head.Set(RequestIDHeader, c.id)
+		head.Set("X-Content-Type-Options", "nosniff")
+		head.Set("Cache-Control", "no-store")
+		head.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		head.Set("Referrer-Policy", "no-referrer")
+		defer func() {
+			p := recover()
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(p) // who panics so wants the connection closed
+			}
+			if p != nil {
+				s.Logger.Error("a request's handler panicked", "request", c.id, "operation", c.operation, "panic", p)
+				if rec.status == 0 {
+					s.refuse(rec, r, problem(client.Internal, ""))
+				}
+			}
+			// The path is not logged: it may hold what was meant to be secret.
+			s.Logger.Info("request", "request", c.id, "method", r.Method, "operation", c.operation, "status", cmp.Or(rec.status, 200),
+				"tenant", c.principal.Tenant, "actor", c.principal.Actor, "key", c.principal.Key, "seconds", time.Since(began).Seconds())
+		}()
+		inner.ServeHTTP(rec, r)
+	})
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(status int) {
+	if status >= 200 {
+		r.status = cmp.Or(r.status, status)
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(b []byte) (int, error) {
+	r.status = cmp.Or(r.status, http.StatusOK)
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController through.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
