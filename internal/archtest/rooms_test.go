@@ -63,6 +63,8 @@ var rooms = map[string]rule{
 	"serve/httpapi":         {"access admin audit bundle executor gate grant internal/id internal/strictjson internal/textdiff serve/httpapi/client serve/internal/params skill toolcall", "github.com/danielgtaylor/huma/v2", false, "the management API: it decides nothing that the gates decide, and names no concrete store"},
 	"serve/httpapi/client":  {"bundle", "", false, "an API client carries nothing of the server: the wire types live here"},
 	"serve/internal/params": {"serve/httpapi/client", "", false, "cursors and ETags: what strangers send, read in one place"},
+	"serve/limit":           {"access", "golang.org/x/time", false, "what those who ask may take; it knows of no API"},
+	"serve/oidc":            {"access internal/strictjson", "github.com/coreos/go-oidc/v3", false, "who a token of an identity provider is; the only importer of its library"},
 
 	"observe": {". gate", "go.opentelemetry.io/otel", false, "spans and metrics: the only importer of OpenTelemetry's API"},
 
@@ -101,6 +103,7 @@ var rooms = map[string]rule{
 // use it too. Golang.org/x is not here: the spine has it.
 var libraries = map[string]string{
 	"github.com/aymanbagabas/go-udiff":         "internal/textdiff",
+	"github.com/coreos/go-oidc/v3":             "serve/oidc",
 	"github.com/danielgtaylor/huma/v2":         "serve/httpapi",
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"github.com/jackc/pgx/v5":                  "store/postgres",
@@ -114,7 +117,7 @@ var libraries = map[string]string{
 }
 
 // testLibraries are what tests and suites may use, and nothing that is shipped.
-var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
+var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp", "github.com/oauth2-proxy/mockoidc", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
