@@ -36,6 +36,20 @@ const (
 	NotOffered           Code = "not_offered"            // 501: this host does not do it
 	Unavailable          Code = "unavailable"            // 503: what is kept cannot be reached
 	AuditUnavailable     Code = "audit_unavailable"      // 503: the log cannot be written, so nothing was done
+
+	// Of a run that a gate refused: the gate's name. Nothing was run.
+	RefusedSwitch      Code = "switch"      // 403: scripts are switched off
+	RefusedName        Code = "name"        // 404: there is no such skill or script
+	RefusedGrant       Code = "grant"       // 403: no grant is in force
+	RefusedContent     Code = "content"     // 403: the skill's files cannot be used as they are
+	RefusedPin         Code = "pin"         // 403: the skill has changed since it was granted
+	RefusedInterpreter Code = "interpreter" // 403: scripts of this kind are not on the allow-list
+	RefusedTier        Code = "tier"        // 403: the host cannot isolate it as strongly as the grant asks
+	RefusedArguments   Code = "arguments"   // 422: the detail says what does not fit
+
+	ExecutorUnavailable Code = "executor_unavailable" // 503: the script could not be started, and did not run
+	Cancelled           Code = "cancelled"            // 503: the run was given up before it was admitted
+	KeyReused           Code = "key_reused"           // 422: the Idempotency-Key stands for another call
 )
 
 // statuses are the codes and their status.
@@ -44,6 +58,8 @@ var statuses = map[Code]int{
 	MethodNotAllowed: 405, NotAcceptable: 406, Timeout: 408, Conflict: 409, ContentChanged: 409, ContentPinned: 409,
 	Fixed: 409, InUse: 409, PreconditionFailed: 412, TooLarge: 413, UnsupportedMediaType: 415, Invalid: 422, BadContent: 422,
 	PreconditionRequired: 428, Busy: 429, RateLimited: 429, Internal: 500, NotOffered: 501, Unavailable: 503, AuditUnavailable: 503,
+	RefusedSwitch: 403, RefusedName: 404, RefusedGrant: 403, RefusedContent: 403, RefusedPin: 403, RefusedInterpreter: 403,
+	RefusedTier: 403, RefusedArguments: 422, ExecutorUnavailable: 503, Cancelled: 503, KeyReused: 422,
 }
 
 // Status returns the HTTP status of the code, and 500 for one that is none.
@@ -62,6 +78,9 @@ type Problem struct {
 	Code      Code    `json:"code" doc:"what kind of problem it is, for programs"`
 	Detail    string  `json:"detail,omitempty" doc:"for people"`
 	RequestID string  `json:"requestId,omitempty" doc:"by which the operator finds it in the log"`
+	Run       string  `json:"run,omitempty" doc:"id of the call that this is about"`
+	Reason    string  `json:"reason,omitempty" doc:"why a gate refused, for who may read the log"`
+	Remedy    string  `json:"remedy,omitempty" doc:"what the operator can do about it, for who may read the log"`
 	Errors    []Wrong `json:"errors,omitempty" nullable:"false"`
 }
 
