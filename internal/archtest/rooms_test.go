@@ -73,7 +73,7 @@ var rooms = map[string]rule{
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
-	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/textdiff internal/witness retention skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
+	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/spool internal/textdiff internal/witness retention skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
 	"internal/daemon":      {". admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/spool internal/witness retention schema skill slot store store/memstore store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},

@@ -102,13 +102,6 @@ func (f *entryFilter) takes(e audit.Entry) bool {
 	return false
 }
 
-func (f *entryFilter) tenant(a *app) string {
-	if f.all {
-		return ""
-	}
-	return a.tenant
-}
-
 // moment is a time as a flag: RFC 3339, or how long ago.
 type moment struct{ time.Time }
 
@@ -156,13 +149,13 @@ come within 30 seconds of another are counted.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.houseTo(cmd, daemon.Read, func(ctx context.Context, h *daemon.House) error {
+			return a.at(cmd, daemon.Read, func(ctx context.Context, b backend) error {
 				if follow {
-					return a.followLog(ctx, h, f)
+					return a.followLog(ctx, b, f)
 				}
 				rows := [][]string{{"INDEX", "TIME", "TENANT", "ACTOR", "KIND", "SUBJECT", "WHAT"}}
 				list := []entryJSON{}
-				for leaf, err := range h.Log.Entries(ctx, f.tenant(a), f.from) {
+				for leaf, err := range b.Entries(ctx, f) {
 					if err != nil {
 						return err
 					}
@@ -199,9 +192,9 @@ func row(leaf audit.Leaf) []string {
 }
 
 // followLog writes entries as they come, until ctx ends.
-func (a *app) followLog(ctx context.Context, h *daemon.House, f entryFilter) error {
+func (a *app) followLog(ctx context.Context, b backend, f entryFilter) error {
 	for {
-		for leaf, err := range h.Log.Entries(ctx, f.tenant(a), f.from) {
+		for leaf, err := range b.Entries(ctx, f) {
 			if ctx.Err() != nil {
 				return nil
 			}

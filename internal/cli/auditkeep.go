@@ -45,8 +45,12 @@ Receipts of what was lost, and witnesses, go on telling of it.`,
 				if err != nil {
 					return err
 				}
+				keys, err := h.Notary.Keys()
+				if err != nil {
+					return err
+				}
 				a.say("tracon: the loss is accepted, and stands in the log; what there is is signed:")
-				return a.tellCheckpoint(h, c)
+				return a.tellCheckpoint(c, keys)
 			})
 		},
 	}

@@ -36,34 +36,25 @@ back, should the entry no longer be there.`,
 			if (len(args) == 1) == (run != "") {
 				return usage(cmd, errors.New("name an INDEX, or a call with --run"))
 			}
-			return a.houseTo(cmd, daemon.Change, func(ctx context.Context, h *daemon.House) error {
-				index, err := a.indexOf(ctx, h, args, run)
+			return a.at(cmd, daemon.Change, func(ctx context.Context, b backend) error {
+				index, err := indexOf(ctx, b, args, run)
 				if err != nil {
 					return err
 				}
-				p, err := h.Notary.Prove(ctx, index)
+				receipt, leaf, err := b.Prove(ctx, index)
 				if err != nil {
 					return err
 				}
-				e, at, err := p.Entry()
-				if err != nil {
-					return err
-				}
-				if e.Tenant != a.tenant && !all { // a receipt holds the entry, and that is the tenant's own
-					return hint(fmt.Errorf("entry %d is not of tenant %s", index, a.tenant), "name its tenant with --tenant, or say --all-tenants")
-				}
-				text, err := p.MarshalText()
-				if err != nil {
-					return err
+				if leaf.Entry.Tenant != b.Tenant() && !all { // a receipt holds the entry, and that is the tenant's own
+					return hint(fmt.Errorf("entry %d is not of tenant %s", index, b.Tenant()), "name its tenant with --tenant, or say --all-tenants")
 				}
 				if a.json {
-					leaf := audit.Leaf{Index: p.Index, Hash: audit.LeafHash(p.Leaf), Seq: at.Seq, Entry: e}
 					return a.printJSON(struct {
 						Entry   entryJSON `json:"entry"`
 						Receipt string    `json:"receipt"`
-					}{toEntryJSON(leaf), string(text)})
+					}{toEntryJSON(leaf), string(receipt)})
 				}
-				_, err = a.out.Write(text)
+				_, err = a.out.Write(receipt)
 				return err
 			})
 		},
@@ -73,7 +64,7 @@ back, should the entry no longer be there.`,
 	return cmd
 }
 
-func (a *app) indexOf(ctx context.Context, h *daemon.House, args []string, run string) (uint64, error) {
+func indexOf(ctx context.Context, b backend, args []string, run string) (uint64, error) {
 	if len(args) == 1 {
 		n, err := strconv.ParseUint(args[0], 10, 63)
 		if err != nil {
@@ -81,9 +72,9 @@ func (a *app) indexOf(ctx context.Context, h *daemon.House, args []string, run s
 		}
 		return n, nil
 	}
-	c, err := h.Store.Call(ctx, a.tenant, run)
+	c, _, err := b.Call(ctx, run)
 	if err != nil {
-		return 0, hint(err, "`tracon calls list` lists the calls of tenant %s", a.tenant)
+		return 0, hint(err, "`tracon calls list` lists the calls of tenant %s", b.Tenant())
 	}
 	return c.AdmissionIndex, nil
 }
@@ -125,15 +116,8 @@ receipt; 7 unsigned: it has no signature of the key.`,
 				p, err := audit.OpenProof(text, k)
 				return a.tellReceipt(p, err)
 			}
-			return a.houseTo(cmd, daemon.Change, func(ctx context.Context, h *daemon.House) error {
-				keys, err := h.Notary.Keys()
-				if err != nil {
-					return err
-				}
-				p, err := audit.OpenProof(text, keys...)
-				if err == nil {
-					err = h.Notary.Fits(ctx, p.Checkpoint)
-				}
+			return a.at(cmd, daemon.Change, func(ctx context.Context, b backend) error {
+				p, err := b.CheckReceipt(ctx, text)
 				return a.tellReceipt(p, err)
 			})
 		},
@@ -161,6 +145,12 @@ func receiptIn(text []byte) ([]byte, error) {
 	return []byte(receipt), nil
 }
 
+// provedBy returns the entry that the receipt proves.
+func provedBy(p audit.Proof) (audit.Leaf, error) {
+	e, at, err := p.Entry()
+	return audit.Leaf{Index: p.Index, Hash: audit.LeafHash(p.Leaf), Seq: at.Seq, Entry: e}, err
+}
+
 func (a *app) tellReceipt(p audit.Proof, err error) error {
 	word, code := faultOf(err)
 	if err == nil {
@@ -168,11 +158,11 @@ func (a *app) tellReceipt(p audit.Proof, err error) error {
 	}
 	var leaf audit.Leaf
 	if err == nil {
-		e, at, derr := p.Entry()
-		if derr != nil {
-			return derr
+		proved, perr := provedBy(p)
+		if perr != nil {
+			return perr
 		}
-		leaf = audit.Leaf{Index: p.Index, Hash: audit.LeafHash(p.Leaf), Seq: at.Seq, Entry: e}
+		leaf = proved
 	}
 	if a.json {
 		result := struct {
@@ -216,24 +206,20 @@ was written since the last checkpoint, that one is written again.`,
   tracon audit checkpoint --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.houseTo(cmd, daemon.Change, func(ctx context.Context, h *daemon.House) error {
-				c, err := h.Notary.Checkpoint(ctx)
+			return a.at(cmd, daemon.Change, func(ctx context.Context, b backend) error {
+				c, keys, err := b.Checkpoint(ctx)
 				if err != nil {
 					return lost(err)
 				}
-				return a.tellCheckpoint(h, c)
+				return a.tellCheckpoint(c, keys)
 			})
 		},
 	}
 }
 
-func (a *app) tellCheckpoint(h *daemon.House, c audit.Checkpoint) error {
+func (a *app) tellCheckpoint(c audit.Checkpoint, keys []audit.PublicKey) error {
 	if !a.json {
 		_, err := a.out.Write(c.Note)
-		return err
-	}
-	keys, err := h.Notary.Keys()
-	if err != nil {
 		return err
 	}
 	return a.printJSON(struct {
@@ -261,7 +247,7 @@ memory does not grow with the log.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.houseTo(cmd, daemon.Read, func(ctx context.Context, h *daemon.House) (err error) {
+			return a.at(cmd, daemon.Read, func(ctx context.Context, b backend) (err error) {
 				w := a.out
 				if out != "" {
 					file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -277,7 +263,7 @@ memory does not grow with the log.`,
 				if out == "" && a.outTTY { // the entries themselves are on the terminal
 					show = func(uint64) {}
 				}
-				return export(ctx, h, f, f.tenant(a), json.NewEncoder(w), show)
+				return export(ctx, b, f, json.NewEncoder(w), show)
 			})
 		},
 	}
@@ -286,10 +272,10 @@ memory does not grow with the log.`,
 	return cmd
 }
 
-func export(ctx context.Context, h *daemon.House, f entryFilter, tenant string, enc *json.Encoder, show func(done uint64)) error {
+func export(ctx context.Context, b backend, f entryFilter, enc *json.Encoder, show func(done uint64)) error {
 	var done uint64
 	enc.SetEscapeHTML(false)
-	for leaf, err := range h.Log.Entries(ctx, tenant, f.from) {
+	for leaf, err := range b.Entries(ctx, f) {
 		if err != nil {
 			return err
 		}

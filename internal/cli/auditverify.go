@@ -95,9 +95,9 @@ Exit codes:
 					return err
 				}
 			}
-			return a.houseTo(cmd, daemon.Verify, func(ctx context.Context, h *daemon.House) error {
+			return a.at(cmd, daemon.Verify, func(ctx context.Context, b backend) error {
 				bar := a.progress("entries verified")
-				v, err := h.VerifyLog(ctx, against, bar.show)
+				v, err := b.VerifyLog(ctx, against, bar.show)
 				bar.done()
 				return a.tellVerified(v, err)
 			})

@@ -2,15 +2,19 @@ package cli
 
 import (
 	"context"
+	"iter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/spool"
+	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -27,6 +31,9 @@ type backend interface {
 	grants
 	policies
 	calls
+	logs
+	skills
+	hosts
 }
 
 // records are what came of admitted calls.
@@ -102,6 +109,67 @@ type ran struct {
 	tracon.Outcome
 	audit *auditJSON // nil: it was not admitted
 	model string     // all that a model would read
+}
+
+// logs is the log.
+type logs interface {
+	// Entries returns the entries that f takes, the oldest first. It may return
+	// others too.
+	Entries(ctx context.Context, f entryFilter) iter.Seq2[audit.Leaf, error]
+
+	// VerifyLog computes the log again and compares it with what was signed; see
+	// [daemon.House.VerifyLog].
+	VerifyLog(ctx context.Context, against daemon.Against, progress func(uint64)) (audit.Verified, error)
+
+	// Prove returns the receipt of an entry, and the entry.
+	Prove(ctx context.Context, index uint64) (receipt []byte, leaf audit.Leaf, err error)
+
+	// CheckReceipt opens a receipt with the log's keys, and says whether the log
+	// still has what it proves.
+	CheckReceipt(ctx context.Context, receipt []byte) (audit.Proof, error)
+
+	// Checkpoint signs the log, and returns the keys that ever signed it, the last
+	// one last.
+	Checkpoint(ctx context.Context) (audit.Checkpoint, []audit.PublicKey, error)
+}
+
+// skills are the tenant's, and those in the configured folders.
+type skills interface {
+	Skills(ctx context.Context) (skillsJSON, error)
+	Skill(ctx context.Context, word string) (skillJSON, error)
+	Lint(ctx context.Context, word string) ([]skill.Diagnostic, error)
+
+	// Spool takes the files of a skill that is read here, within Limits.
+	Spool() *spool.Spool
+	Limits() bundle.Limits
+
+	// Import keeps a skill. The backend knows the actor and the tenant.
+	Import(ctx context.Context, i admin.Importing) (admin.Version, error)
+
+	// Versions returns the history of an imported skill, the newest first.
+	Versions(ctx context.Context, name string) ([]admin.Version, error)
+
+	// Content returns the content of a version. Files that come from elsewhere go to aside.
+	Content(ctx context.Context, aside *spool.Spool, v admin.Version) (bundle.Content, error)
+
+	// InFolder returns the content of the skill in a configured folder; ok is false
+	// where there is none.
+	InFolder(aside *spool.Spool, name string) (c bundle.Content, ok bool, err error)
+
+	DeleteSkill(ctx context.Context, name, reason string) (admin.Version, error)
+}
+
+// hosts is the installation.
+type hosts interface {
+	Runtimes(ctx context.Context) ([]daemon.Runtime, error)
+
+	// Runtime returns the runtime of that name; with verify all of it was read and
+	// compared with its digest.
+	Runtime(ctx context.Context, name string, verify bool) (daemon.Runtime, error)
+
+	// Examine looks at what a run needs. An empty tier means the one that the
+	// policy and the grants ask for.
+	Examine(ctx context.Context, tier grant.Tier) (examination, error)
 }
 
 // at opens what the verb acts on, calls f and closes it. What f started is waited for.

@@ -1,22 +1,14 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
-	"github.com/tracon-go/tracon/executor/interpreter"
-	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
-	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -26,6 +18,15 @@ type finding struct {
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 	Remedy string `json:"remedy,omitempty"`
+}
+
+// examination is what the doctor says.
+type examination struct {
+	OK         bool             `json:"ok"` // what the exit code says
+	Required   grant.Tier       `json:"requiredTier,omitempty"`
+	TierStands bool             `json:"tierStands"`
+	Findings   []finding        `json:"findings"`
+	Posture    executor.Posture `json:"posture"`
 }
 
 func (a *app) doctorCmd() *cobra.Command {
@@ -48,53 +49,23 @@ stands here, else 1, whatever else is amiss.`,
 			if tier != "" && !grant.Tier(tier).Valid() {
 				return usage(cmd, fmt.Errorf("--tier %q: the tiers are %v", tier, grant.Tiers()))
 			}
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				findings, err := a.examine(ctx, h)
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+				x, err := b.Examine(ctx, grant.Tier(tier))
 				if err != nil {
 					return err
-				}
-				need, err := a.required(ctx, h, tier)
-				if err != nil {
-					return err
-				}
-				host, err := h.Hosts.Host(ctx)
-				if err != nil {
-					return err
-				}
-				posture, err := h.Posture(ctx)
-				if err != nil {
-					findings = append(findings, finding{"executor", false, err.Error(), "mend what the sentence names"})
-				} else {
-					findings = append(findings, finding{"executor", true, fmt.Sprintf("%s, tier %s", posture.Executor, posture.Tier), ""})
-				}
-				stands := need.stands(host, posture)
-				walls, err := a.requiredWalls(ctx, h, host, posture)
-				if err != nil {
-					return err
-				}
-				findings = append(append(findings, stands), walls...)
-				ok := stands.OK
-				if tier == "" {
-					ok = !slices.ContainsFunc(findings, func(f finding) bool { return !f.OK })
 				}
 				var exit error
-				if !ok {
+				if !x.OK {
 					exit = &exitWith{exitError, nil}
 				}
 				if a.json {
-					return errors.Join(a.printJSON(struct {
-						OK         bool             `json:"ok"` // what the exit code says
-						Required   grant.Tier       `json:"requiredTier,omitempty"`
-						TierStands bool             `json:"tierStands"`
-						Findings   []finding        `json:"findings"`
-						Posture    executor.Posture `json:"posture"`
-					}{ok, need.tier, stands.OK, findings, posture}), exit)
+					return errors.Join(a.printJSON(x), exit)
 				}
 				rows := [][]string{}
-				for _, f := range findings {
+				for _, f := range x.Findings {
 					rows = append(rows, told(mark(f.OK, "ok", "AMISS"), f.What, f.Detail, f.Remedy)...)
 				}
-				for _, w := range posture.Walls {
+				for _, w := range x.Posture.Walls {
 					rows = append(rows, told(mark(w.Stands, "stands", "no wall"), w.Name, w.Proof, w.Remedy)...)
 				}
 				return errors.Join(a.styled(rows, false, func(row, column int) style {
@@ -129,102 +100,4 @@ func mark(ok bool, yes, no string) string {
 		return yes
 	}
 	return no
-}
-
-// anchors tells what besides the data folder would show a log that was rolled
-// back. That there is little is told, and is no fault by itself.
-func anchors(c *config.Config) finding {
-	var has, lacks []string
-	say := func(there bool, what, how string) {
-		if there {
-			has = append(has, what)
-		} else {
-			lacks = append(lacks, how)
-		}
-	}
-	say(c.State != "", "a mark in "+c.State, "`state`, a folder for the mark")
-	say(c.Checkpoints != "", "checkpoints in "+c.Checkpoints, "`checkpoints`, a folder on another disk")
-	say(len(c.Witnesses) > 0, fmt.Sprintf("%d witnesses, of which %d must sign", len(c.Witnesses), c.WitnessQuorum), "`witnesses`, which somebody else runs")
-	f := finding{What: "log's anchors", OK: true, Detail: cmp.Or(strings.Join(has, "; "), "none")}
-	if len(lacks) > 0 {
-		f.Remedy = "more can be had: " + strings.Join(lacks, "; ")
-	}
-	return f
-}
-
-func (a *app) examine(ctx context.Context, h *daemon.House) ([]finding, error) {
-	findings := []finding{{"data", true, h.Where, ""}}
-	if h.Config.File != "" {
-		findings = append(findings, finding{"configuration", true, h.Config.File, ""})
-	}
-	if v, err := h.VerifyLog(ctx, daemon.Against{}, nil); err != nil {
-		word, _ := faultOf(err)
-		findings = append(findings, finding{"log", false, err.Error(), remedyOf(word)})
-	} else {
-		findings = append(findings, finding{"log", true, fmt.Sprintf("%d entries add up, %d are signed", v.Tree.Size, v.Signed), ""})
-	}
-	findings = append(findings, anchors(h.Config))
-	host, err := h.Hosts.Host(ctx)
-	if err != nil {
-		return nil, err
-	}
-	policy, err := h.Gate.Policy(ctx, a.tenant)
-	if err != nil {
-		return nil, err
-	}
-	where := "`tracon policy set --host --enabled`, or a first `tracon run --grant`"
-	if h.Config.File != "" {
-		where = "`enabled: true` in " + h.Config.File
-	}
-	findings = append(findings,
-		finding{"host's switch", host.Enabled, mark(host.Enabled, "on", "off"), mark(host.Enabled, "", where)},
-		finding{"tenant's switch", policy.Enabled, a.tenant + " is " + mark(policy.Enabled, "on", "off"), mark(policy.Enabled, "", "`tracon policy set --enabled`, or a first `tracon run --grant`")})
-	for _, ext := range slices.Sorted(maps.Keys(host.Interpreters)) {
-		in := host.Interpreters[ext]
-		findings = append(findings, a.examineInterpreter(ctx, h, ext, in, host.Runtimes[in.Name]))
-	}
-	if len(host.Interpreters) == 0 {
-		findings = append(findings, finding{"interpreters", false, "the allow-list is empty: nothing runs", "a first `tracon run --grant` lists the one that it needs"})
-		for _, ext := range interpreter.Extensions() {
-			if found, err := interpreter.Find(ctx, ext); err == nil {
-				findings = append(findings, finding{"found", true, fmt.Sprintf("%s = %s %s", ext, found.Path, found.Version), ""})
-			}
-		}
-	}
-	return findings, nil
-}
-
-// examineInterpreter looks at an entry of the allow-list. Meant is the runtime that
-// its name means by now, which may be another than the one it lies in.
-func (a *app) examineInterpreter(ctx context.Context, h *daemon.House, ext string, in gate.Interpreter, meant bundle.Digest) finding {
-	text := config.FormatInterpreter(in)
-	if h.Config.File != "" {
-		text = h.Config.Interpreters[ext]
-	}
-	f := finding{"interpreter " + ext, false, "", fmt.Sprintf("`tracon policy set --host --interpreters %s=%s`", ext, text)}
-	version := ""
-	var found gate.Interpreter
-	var err error
-	switch {
-	case in.Name != "" && in.Image.IsZero(): // a configuration file names what is not there
-		found, err = h.Probe(ctx, ext, text)
-	case in.Name != "":
-		found, err = h.Again(ext, in)
-	default:
-		var probed interpreter.Found
-		probed, err = interpreter.Probe(ctx, ext, in.Path)
-		found, version = probed.Interpreter(), probed.Version
-	}
-	switch {
-	case err != nil:
-		f.Detail, f.Remedy = err.Error(), "install or import it, or name another in the allow-list"
-	case found.Digest != in.Digest:
-		f.Detail = text + " is not the file that was probed"
-	case in.Image != meant:
-		// What was listed still runs: its runtime is kept.
-		f.OK, f.Detail, f.Remedy = true, fmt.Sprintf("%s, in %s; the name means another runtime now", text, in.Image), f.Remedy+" moves it on"
-	default:
-		f.OK, f.Detail, f.Remedy = true, strings.TrimSpace(text+" "+version), ""
-	}
-	return f
 }

@@ -126,13 +126,7 @@ func (a *app) showReview(r reviewJSON, args []string, full bool) error {
 		return a.printJSON(r)
 	}
 	fmt.Fprintf(a.out, "%s, tenant %s\n", harmless(r.Ref.String(), false), r.Ref.Tenant)
-	rows := [][]string{{"SIZE", "SHA-256", "FILE"}}
-	var size int64
-	for _, f := range r.Files {
-		rows = append(rows, []string{fmt.Sprint(f.Size), f.Digest.Hex()[:16], f.Path})
-		size += int64(f.Size)
-	}
-	if err := a.table(rows); err != nil {
+	if err := a.table(fileRows(r.Files)); err != nil {
 		return err
 	}
 	for _, f := range r.Files {
@@ -151,7 +145,7 @@ func (a *app) showReview(r reviewJSON, args []string, full bool) error {
 		}
 		fmt.Fprintf(a.out, "  %s\n", d)
 	}
-	fmt.Fprintf(a.out, "\n%d files (%d bytes)\ndigest %s\n", len(r.Files), size, r.Digest)
+	fmt.Fprintf(a.out, "\n%s\ndigest %s\n", sizesOf(r.Files), r.Digest)
 	replace := ""
 	switch {
 	case r.Granted == nil:

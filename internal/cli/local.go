@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/tracon-go/tracon"
@@ -11,6 +12,7 @@ import (
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/toolcall"
 )
@@ -175,17 +177,73 @@ func (l *local) OpenHint() string {
 	return "`tracon run --grant …` does it, or `tracon policy set [--host] --enabled --interpreters …`"
 }
 
+func (l *local) Entries(ctx context.Context, f entryFilter) iter.Seq2[audit.Leaf, error] {
+	tenant := l.tenant
+	if f.all {
+		tenant = ""
+	}
+	return l.h.Log.Entries(ctx, tenant, f.from)
+}
+
+func (l *local) VerifyLog(ctx context.Context, against daemon.Against, progress func(uint64)) (audit.Verified, error) {
+	return l.h.VerifyLog(ctx, against, progress)
+}
+
+func (l *local) Prove(ctx context.Context, index uint64) ([]byte, audit.Leaf, error) {
+	p, err := l.h.Notary.Prove(ctx, index)
+	if err != nil {
+		return nil, audit.Leaf{}, err
+	}
+	leaf, err := provedBy(p)
+	if err != nil {
+		return nil, leaf, err
+	}
+	text, err := p.MarshalText()
+	return text, leaf, err
+}
+
+func (l *local) CheckReceipt(ctx context.Context, receipt []byte) (audit.Proof, error) {
+	keys, err := l.h.Notary.Keys()
+	if err != nil {
+		return audit.Proof{}, err
+	}
+	p, err := audit.OpenProof(receipt, keys...)
+	if err == nil {
+		err = l.h.Notary.Fits(ctx, p.Checkpoint)
+	}
+	return p, err
+}
+
+func (l *local) Checkpoint(ctx context.Context) (audit.Checkpoint, []audit.PublicKey, error) {
+	c, err := l.h.Notary.Checkpoint(ctx)
+	if err != nil {
+		return c, nil, err
+	}
+	keys, err := l.h.Notary.Keys()
+	return c, keys, err
+}
+
+func (l *local) Runtimes(ctx context.Context) ([]daemon.Runtime, error) { return l.h.Runtimes(ctx) }
+
+func (l *local) Runtime(ctx context.Context, name string, verify bool) (daemon.Runtime, error) {
+	r, err := l.h.FindRuntime(ctx, name)
+	if err != nil || !verify || r.Amiss != "" {
+		return r, err
+	}
+	if err = l.h.Images.Verify(ctx, r.Digest); errors.Is(err, image.ErrDamaged) {
+		r.Amiss, err = err.Error(), nil
+	}
+	return r, err
+}
+
 // toReviewJSON is what there is to read of r; with the text of every file where
 // full is true.
 func toReviewJSON(r admin.Review, full bool) reviewJSON {
-	j := reviewJSON{Ref: r.Ref, Digest: r.Content.Digest(), Files: []fileJSON{}, Changes: toChangesJSON(r.Changes), Risks: risks(r)}
-	for _, path := range r.Content.Paths() {
-		text, digest, _ := r.Content.Text(path)
-		f := fileJSON{Path: path, Size: len(text), Digest: digest}
-		if full {
-			f.Text = &text
+	j := reviewJSON{Ref: r.Ref, Digest: r.Content.Digest(), Files: filesOf(r.Content), Changes: toChangesJSON(r.Changes), Risks: risks(r)}
+	for i := range j.Files {
+		if text, _, _ := r.Content.Text(j.Files[i].Path); full {
+			j.Files[i].Text = &text
 		}
-		j.Files = append(j.Files, f)
 	}
 	if r.Granted.ID != "" {
 		j.Granted, j.State = &r.Granted, r.Granted.State(time.Now())

@@ -9,7 +9,6 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
-	"github.com/tracon-go/tracon/internal/daemon"
 )
 
 // required is the tier that must stand, and who asks for it.
@@ -24,18 +23,14 @@ func (r *required) raise(t grant.Tier, by string) {
 	}
 }
 
-// required is what the words say, or else the highest that the tenant's policy
-// and its grants in force ask for.
-func (a *app) required(ctx context.Context, h *daemon.House, asked string) (r required, err error) {
-	if asked != "" {
-		return required{grant.Tier(asked), "--tier"}, nil
-	}
-	policy, err := h.Gate.Policy(ctx, a.tenant)
+// requiredBy is the highest tier that the tenant's policy and its grants in force ask for.
+func requiredBy(ctx context.Context, b backend) (r required, err error) {
+	policy, err := b.Policy(ctx)
 	if err != nil {
 		return r, err
 	}
-	r.raise(policy.MinTier, "the policy of tenant "+a.tenant)
-	grants, err := h.Admin.Grants(ctx, a.tenant, grant.Filter{})
+	r.raise(policy.MinTier, "the policy of tenant "+b.Tenant())
+	grants, err := b.Grants(ctx, grant.Filter{})
 	if err != nil {
 		return r, err
 	}
@@ -45,6 +40,19 @@ func (a *app) required(ctx context.Context, h *daemon.House, asked string) (r re
 		}
 	}
 	return r, nil
+}
+
+// concluded adds to the findings what the required tier and walls make of the
+// posture, and says what the exit code says. Asked is the tier of the words; where
+// there is one it alone decides.
+func concluded(findings []finding, asked grant.Tier, need required, host gate.Host, policy gate.Policy, p executor.Posture) examination {
+	stands := need.stands(host, p)
+	findings = append(append(findings, stands), requiredWalls(host, policy, p)...)
+	ok := stands.OK
+	if asked == "" {
+		ok = !slices.ContainsFunc(findings, func(f finding) bool { return !f.OK })
+	}
+	return examination{ok, need.tier, stands.OK, findings, p}
 }
 
 // stands says whether the required tier stands.
@@ -70,11 +78,7 @@ func (r required) stands(host gate.Host, p executor.Posture) finding {
 
 // requiredWalls says of each wall that the host or the tenant's policy asks for
 // whether it stands.
-func (a *app) requiredWalls(ctx context.Context, h *daemon.House, host gate.Host, p executor.Posture) (list []finding, err error) {
-	policy, err := h.Gate.Policy(ctx, a.tenant)
-	if err != nil {
-		return nil, err
-	}
+func requiredWalls(host gate.Host, policy gate.Policy, p executor.Posture) (list []finding) {
 	for _, name := range slices.Concat(host.RequireWalls, policy.RequireWalls) {
 		f := finding{"required wall", false, name + " is no wall of the executor " + p.Executor, "take one that has it, or do not ask for it"}
 		for _, w := range p.Walls {
@@ -90,5 +94,5 @@ func (a *app) requiredWalls(ctx context.Context, h *daemon.House, host gate.Host
 		}
 		list = append(list, f)
 	}
-	return list, nil
+	return list
 }

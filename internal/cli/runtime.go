@@ -150,8 +150,8 @@ func (a *app) runtimeListCmd() *cobra.Command {
   tracon runtime list --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				list, err := h.Runtimes(ctx)
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				list, err := b.Runtimes(ctx)
 				if err != nil {
 					return err
 				}
@@ -178,20 +178,15 @@ func (a *app) runtimeShowCmd() *cobra.Command {
 		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeRuntime,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				r, err := h.FindRuntime(ctx, args[0])
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				stop := func() {}
+				if verify {
+					stop = a.progress("verifying " + harmless(args[0], false)).during()
+				}
+				r, err := b.Runtime(ctx, args[0], verify)
+				stop()
 				if err != nil {
 					return hintRuntime(err)
-				}
-				if verify && r.Amiss == "" {
-					stop := a.progress("verifying " + harmless(r.Name, false)).during()
-					err := h.Images.Verify(ctx, r.Digest)
-					stop()
-					if errors.Is(err, image.ErrDamaged) {
-						r.Amiss = err.Error()
-					} else if err != nil {
-						return err
-					}
 				}
 				var exit error
 				if r.Amiss != "" {

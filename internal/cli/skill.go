@@ -33,23 +33,22 @@ func (a *app) skillListCmd() *cobra.Command {
 		Long: `Lists the tenant's imported skills and those in the folders of the setting "skills",
 or the skills in the folders that are named, and what is amiss with them. One bad folder never hides another.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				var imported []admin.Version
-				if len(args) == 0 {
-					if err := h.AddRoots(); err != nil {
+			if len(args) == 0 {
+				return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+					list, err := b.Skills(ctx)
+					if err != nil {
 						return err
 					}
-					var err error
-					if imported, err = h.Admin.Skills(ctx, a.tenant); err != nil {
-						return err
-					}
-				}
+					return a.showSkills(list)
+				})
+			}
+			return a.houseTo(cmd, daemon.List, func(_ context.Context, h *daemon.House) error {
 				for _, folder := range args {
 					if err := h.Skills.AddRoot(folder); err != nil {
 						return hint(err, "name a folder that holds skills, each in a folder of its own")
 					}
 				}
-				return a.showSkills(imported, h.Skills.List(), h.Skills.Problems())
+				return a.showSkills(toSkillsJSON(nil, h.Skills))
 			})
 		},
 	}
@@ -62,32 +61,38 @@ type summaryJSON struct {
 	Diagnostics []skill.Diagnostic `json:"diagnostics"`
 }
 
-func (a *app) showSkills(imported []admin.Version, skills []skill.Summary, problems []skill.Diagnostic) error {
+type skillsJSON struct {
+	Imported []admin.Version    `json:"imported"`
+	Skills   []summaryJSON      `json:"skills"`
+	Problems []skill.Diagnostic `json:"problems"`
+}
+
+func toSkillsJSON(imported []admin.Version, folders *skill.Library) skillsJSON {
+	list := []summaryJSON{}
+	for _, s := range folders.List() {
+		list = append(list, summaryJSON{s.Meta, s.Folder, append([]string{}, s.Scripts...), append([]skill.Diagnostic{}, s.Diagnostics...)})
+	}
+	return skillsJSON{append([]admin.Version{}, imported...), list, append([]skill.Diagnostic{}, folders.Problems()...)}
+}
+
+func (a *app) showSkills(list skillsJSON) error {
 	if a.json {
-		list := []summaryJSON{}
-		for _, s := range skills {
-			list = append(list, summaryJSON{s.Meta, s.Folder, append([]string{}, s.Scripts...), append([]skill.Diagnostic{}, s.Diagnostics...)})
-		}
-		return a.printJSON(struct {
-			Imported []admin.Version    `json:"imported"`
-			Skills   []summaryJSON      `json:"skills"`
-			Problems []skill.Diagnostic `json:"problems"`
-		}{append([]admin.Version{}, imported...), list, append([]skill.Diagnostic{}, problems...)})
+		return a.printJSON(list)
 	}
 	rows := [][]string{{"SKILL", "SCRIPTS", "FOLDER", "DESCRIPTION"}}
-	for _, v := range imported {
+	for _, v := range list.Imported {
 		rows = append(rows, []string{v.Skill, "", "imported " + v.Imported.Local().Format(time.DateTime), v.Reason})
 	}
-	for _, s := range skills {
+	for _, s := range list.Skills {
 		rows = append(rows, []string{s.Name, fmt.Sprint(len(s.Scripts)), s.Folder, shorten(s.Description, 60)})
 	}
 	if err := a.table(rows); err != nil {
 		return err
 	}
-	for _, s := range skills {
+	for _, s := range list.Skills {
 		a.sayDiagnostics(s.Name+": ", s.Diagnostics)
 	}
-	a.sayDiagnostics("", problems)
+	a.sayDiagnostics("", list.Problems)
 	return nil
 }
 
@@ -131,8 +136,8 @@ func (a *app) skillShowCmd() *cobra.Command {
 		Args:              exactly("SKILL"),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				s, err := a.readSkill(ctx, h, args[0])
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				s, err := b.Skill(ctx, args[0])
 				if err != nil {
 					return err
 				}
@@ -140,27 +145,6 @@ func (a *app) skillShowCmd() *cobra.Command {
 			})
 		},
 	}
-}
-
-// readSkill reads the skill that word means, as it is now. A single stored
-// script is shown as a skill without a SKILL.md.
-func (a *app) readSkill(ctx context.Context, h *daemon.House, word string) (skill.Skill, error) {
-	name, err := h.SkillName(word)
-	if err != nil {
-		return skill.Skill{}, err
-	}
-	b, err := h.Read(ctx, a.tenant, name)
-	if err != nil {
-		return skill.Skill{}, hint(err, "`tracon skill list` lists the known ones; name a folder with a separator, such as ./%s", name)
-	}
-	if daemon.IsFolder(word) { // with what was left out of the bundle
-		return skill.Read(word, h.Config.Content)
-	}
-	s, err := skill.FromBundle(name, b)
-	if folder, ok := h.Skills.Folder(name); ok {
-		s.Folder = folder
-	}
-	return s, err
 }
 
 func (a *app) skillLintCmd() *cobra.Command {
@@ -182,11 +166,11 @@ there is no error (with --strict: no warning either), else 1.`,
 		},
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
 				var exit error
 				all := map[string][]skill.Diagnostic{}
 				for _, word := range args {
-					list, err := a.lint(ctx, h, word)
+					list, err := b.Lint(ctx, word)
 					if _, told := errors.AsType[*hintError](err); err != nil && !told {
 						return hint(err, "name the folder of a skill, which holds its SKILL.md, or a skill of `tracon skill list`")
 					}
@@ -230,23 +214,8 @@ there is no error (with --strict: no warning either), else 1.`,
 	return cmd
 }
 
-func (a *app) lint(ctx context.Context, h *daemon.House, word string) ([]skill.Diagnostic, error) {
-	if daemon.IsFolder(word) {
-		return skill.LintFolder(word, h.Config.Content)
-	}
-	s, err := a.readSkill(ctx, h, word)
-	if err != nil {
-		return nil, err
-	}
-	return skill.Lint(s), nil
-}
-
-func (a *app) showSkill(s skill.Skill) error {
-	j := skillJSON{Meta: s.Meta, Folder: s.Folder, Digest: s.Bundle.Digest(), Files: []fileJSON{}, Scripts: []scriptJSON{}, Diagnostics: append([]skill.Diagnostic{}, s.Diagnostics...)}
-	for _, path := range s.Bundle.Paths() {
-		text, digest, _ := s.Bundle.Text(path)
-		j.Files = append(j.Files, fileJSON{Path: path, Size: len(text), Digest: digest})
-	}
+func toSkillJSON(s skill.Skill) skillJSON {
+	j := skillJSON{Meta: s.Meta, Folder: s.Folder, Digest: s.Bundle.Digest(), Files: filesOf(s.Bundle), Scripts: []scriptJSON{}, Diagnostics: append([]skill.Diagnostic{}, s.Diagnostics...)}
 	for _, sc := range s.Scripts {
 		sj := scriptJSON{Path: sc.Path, Extension: sc.Extension, Mode: string(sc.Declaration.Mode), Declared: sc.Declared, Description: sc.Declaration.Description}
 		if len(sc.Declaration.Schema) > 0 {
@@ -254,29 +223,46 @@ func (a *app) showSkill(s skill.Skill) error {
 		}
 		j.Scripts = append(j.Scripts, sj)
 	}
+	return j
+}
+
+func (a *app) showSkill(s skillJSON) error {
 	if a.json {
-		return a.printJSON(j)
+		return a.printJSON(s)
 	}
-	rows := [][]string{{"skill", s.Name}, {"description", s.Description}, {"folder", s.Folder}, {"digest", j.Digest.String()}, {"files", sizes(s.Bundle)}}
+	rows := [][]string{{"skill", s.Name}, {"description", s.Description}, {"folder", s.Folder}, {"digest", s.Digest.String()}, {"files", sizesOf(s.Files)}}
 	if err := a.pairs(rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.out)
 	rows = [][]string{{"SCRIPT", "KIND", "ARGUMENTS", "DESCRIPTION"}}
-	for _, sc := range j.Scripts {
+	for _, sc := range s.Scripts {
 		rows = append(rows, []string{sc.Path, sc.Extension, sc.Mode, shorten(sc.Description, 60)})
 	}
 	if err := a.table(rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.out)
-	rows = [][]string{{"SIZE", "SHA-256", "FILE"}}
-	for _, f := range j.Files {
-		rows = append(rows, []string{fmt.Sprint(f.Size), f.Digest.Hex()[:16], f.Path})
-	}
-	if err := a.table(rows); err != nil {
+	if err := a.table(fileRows(s.Files)); err != nil {
 		return err
 	}
 	a.sayDiagnostics("", s.Diagnostics)
 	return nil
+}
+
+// fileRows are the files of a skill as a table.
+func fileRows(files []fileJSON) [][]string {
+	rows := [][]string{{"SIZE", "SHA-256", "FILE"}}
+	for _, f := range files {
+		rows = append(rows, []string{fmt.Sprint(f.Size), f.Digest.Hex()[:16], f.Path})
+	}
+	return rows
+}
+
+func sizesOf(files []fileJSON) string {
+	size := 0
+	for _, f := range files {
+		size += f.Size
+	}
+	return fmt.Sprintf("%d files (%d bytes)", len(files), size)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/spool"
 	"github.com/tracon-go/tracon/skill"
 )
 
@@ -44,22 +45,22 @@ on standard input unless --arguments says otherwise.`,
   tracon skill import total.py --name totals --schema total.schema.json`,
 		Args: exactly("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				aside := h.Spool()
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+				aside := b.Spool()
 				defer aside.Close()
 				stop := a.progress("reading " + harmless(args[0], false)).during()
-				i, diagnostics, err := a.readSource(h, aside, args[0], stored)
+				i, diagnostics, err := a.readSource(b.Limits(), aside, args[0], stored)
 				stop()
 				if err != nil {
 					return err
 				}
 				a.sayDiagnostics("", diagnostics)
-				i.Actor, i.Tenant, i.Reason = a.who(), a.tenant, reason
+				i.Reason = reason
 				if i.Source, err = filepath.Abs(args[0]); err != nil {
 					return err
 				}
 				stop = a.progress("importing " + harmless(i.Skill, false)).during()
-				v, err := h.Admin.Import(ctx, i)
+				v, err := b.Import(ctx, i)
 				stop()
 				if err != nil {
 					return err
@@ -83,20 +84,20 @@ on standard input unless --arguments says otherwise.`,
 
 // readSource reads what is to be imported: a folder, a zip file, or a script. The
 // files of the former two go to aside, one by one.
-func (a *app) readSource(h *daemon.House, aside skill.Keeper, source string, stored storedFlags) (admin.Importing, []skill.Diagnostic, error) {
+func (a *app) readSource(limits bundle.Limits, aside skill.Keeper, source string, stored storedFlags) (admin.Importing, []skill.Diagnostic, error) {
 	info, err := os.Stat(source)
 	if err != nil {
 		return admin.Importing{}, nil, hint(err, "name a folder that holds a SKILL.md, a zip file of one, or a single script")
 	}
 	switch {
 	case info.IsDir():
-		return importing(skill.ReadInto(source, h.Config.Content, aside))
+		return importing(skill.ReadInto(source, limits, aside))
 	case strings.EqualFold(filepath.Ext(source), ".zip"):
-		return importing(readZip(source, h.Config.Content, aside))
+		return importing(readZip(source, limits, aside))
 	case stored.name == "":
 		return admin.Importing{}, nil, hint(fmt.Errorf("%s is neither a folder nor a zip file", source), "for a single script name the skill that it becomes: --name NAME")
 	}
-	content, err := a.readAll(source, int(h.Config.Content.FileBytes))
+	content, err := a.readAll(source, int(limits.FileBytes))
 	if err != nil {
 		return admin.Importing{}, nil, err
 	}
@@ -140,13 +141,13 @@ func readZip(path string, limits bundle.Limits, aside skill.Keeper) (skill.Outli
 // zip file, or an imported skill as NAME or NAME@VERSION, where VERSION is the
 // beginning of an id or of a digest's hex digits. The files of the former two are
 // put aside, one by one.
-func (a *app) content(ctx context.Context, h *daemon.House, aside skill.Keeper, word string) (bundle.Content, string, error) {
+func (a *app) content(ctx context.Context, b backend, aside *spool.Spool, word string) (bundle.Content, string, error) {
 	if info, err := os.Stat(word); err == nil && (info.IsDir() || strings.EqualFold(filepath.Ext(word), ".zip")) {
-		i, _, err := a.readSource(h, aside, word, storedFlags{})
+		i, _, err := a.readSource(b.Limits(), aside, word, storedFlags{})
 		return i.Content, word, err
 	}
 	name, which, _ := strings.Cut(word, "@")
-	versions, err := h.Admin.Versions(ctx, a.tenant, name, 0)
+	versions, err := b.Versions(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -154,17 +155,13 @@ func (a *app) content(ctx context.Context, h *daemon.House, aside skill.Keeper, 
 		if v.Deleted || !strings.HasPrefix(v.ID, which) && !strings.HasPrefix(v.Digest.Hex(), which) {
 			continue
 		}
-		c, err := h.Store.Files(ctx, a.tenant, v.Digest)
+		c, err := b.Content(ctx, aside, v)
 		return c, name + "@" + v.ID, err
 	}
-	if err := h.AddRoots(); err != nil {
-		return nil, "", err
-	}
-	if _, known := h.Skills.Folder(word); known {
-		_, c, err := h.Skills.SkillInto(word, h.Config.Content, aside)
+	if c, ok, err := b.InFolder(aside, word); ok || err != nil {
 		return c, word, err
 	}
-	return nil, "", hint(fmt.Errorf("%w: %q is no folder, no zip file, and no skill of tenant %s", grant.ErrNotFound, word, a.tenant),
+	return nil, "", hint(fmt.Errorf("%w: %q is no folder, no zip file, and no skill of tenant %s", grant.ErrNotFound, word, b.Tenant()),
 		"`tracon skill list` lists the imported ones, `tracon skill history NAME` their versions")
 }
 
@@ -179,12 +176,12 @@ what is imported from it has the same digest.`,
   tracon skill export sales-report@01a2 old-report`,
 		Args: exactly("SKILL", "DESTINATION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				aside := h.Spool()
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				aside := b.Spool()
 				defer aside.Close()
 				stop := a.progress("exporting " + harmless(args[0], false)).during()
 				defer func() { stop() }()
-				c, label, err := a.content(ctx, h, aside, args[0])
+				c, label, err := a.content(ctx, b, aside, args[0])
 				if err != nil {
 					return err
 				}
@@ -249,13 +246,13 @@ func (a *app) skillHistoryCmd() *cobra.Command {
 		Short:   "List the versions of an imported skill, the newest first",
 		Args:    exactly("SKILL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				versions, err := h.Admin.Versions(ctx, a.tenant, args[0], 0)
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				versions, err := b.Versions(ctx, args[0])
 				if err != nil {
 					return err
 				}
 				if len(versions) == 0 {
-					return hint(fmt.Errorf("%w: tenant %s never had an imported skill %q", grant.ErrNotFound, a.tenant, args[0]), "tracon skill import SOURCE")
+					return hint(fmt.Errorf("%w: tenant %s never had an imported skill %q", grant.ErrNotFound, b.Tenant(), args[0]), "tracon skill import SOURCE")
 				}
 				if a.json {
 					return a.printJSON(versions)
@@ -290,9 +287,9 @@ the one before. Exits 0 when they are the same, else 1.`,
 			return exactly("OLD", "NEW")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
 				if len(args) == 1 {
-					versions, err := h.Admin.Versions(ctx, a.tenant, args[0], 0)
+					versions, err := b.Versions(ctx, args[0])
 					if err != nil {
 						return err
 					}
@@ -301,14 +298,14 @@ the one before. Exits 0 when they are the same, else 1.`,
 					}
 					args = []string{args[0] + "@" + versions[1].ID, args[0] + "@" + versions[0].ID}
 				}
-				asideOld, asideNew := h.Spool(), h.Spool()
+				asideOld, asideNew := b.Spool(), b.Spool()
 				defer asideOld.Close()
 				defer asideNew.Close()
-				old, _, err := a.content(ctx, h, asideOld, args[0])
+				old, _, err := a.content(ctx, b, asideOld, args[0])
 				if err != nil {
 					return err
 				}
-				now, _, err := a.content(ctx, h, asideNew, args[1])
+				now, _, err := a.content(ctx, b, asideNew, args[1])
 				if err != nil {
 					return err
 				}
@@ -344,8 +341,8 @@ func (a *app) skillDeleteCmd() *cobra.Command {
 a grant or a run names. Imported again with the same bytes, what was granted runs again.`,
 		Args: exactly("SKILL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				v, err := h.Admin.DeleteSkill(ctx, a.who(), a.tenant, args[0], reason)
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+				v, err := b.DeleteSkill(ctx, args[0], reason)
 				if err != nil {
 					return hint(err, "`tracon skill list` lists the imported ones")
 				}
