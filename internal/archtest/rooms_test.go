@@ -81,7 +81,7 @@ var rooms = map[string]rule{
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/id":          {"", "", true, "ids are made in one place"},
-	"internal/instance":    {"audit internal/id internal/ownfile", "", true, "how a host process tells the next one that it died"},
+	"internal/instance":    {"audit internal/id internal/ownfile internal/strictjson", "", false, "how a host process tells the next one that it died"},
 	"internal/ownfile":     {"", "golang.org/x/sys", true, "small files of the program's own, durable"},
 	"internal/pgserver":    {"", "", true, "a suite: a PostgreSQL of a package's own for its tests"},
 	"internal/rootfs":      {"", "", true, "root file systems of this machine's programs, for tests"},
@@ -90,7 +90,7 @@ var rooms = map[string]rule{
 	"internal/strictyaml":  {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
 	"internal/threatmodel": {"internal/strictyaml", "", false, "what is promised against whom, and the page that is made of it"},
 	"internal/turns":       {"", "", true, "what is done by few at once is shared fairly, at the gates and before them"},
-	"internal/witness":     {"audit internal/ownfile", "", true, "cosigns checkpoints, and asks others to"},
+	"internal/witness":     {"audit internal/ownfile internal/strictjson", "", false, "cosigns checkpoints, and asks others to"},
 	"internal/telemetry":   {"", "go.opentelemetry.io/otel github.com/prometheus/client_golang", false, "where spans and metrics go: the only importer of the SDK and the exporters"},
 	"internal/textdiff":    {"", "github.com/aymanbagabas/go-udiff", false, "differences behind one door"},
 
@@ -117,7 +117,7 @@ var libraries = map[string]string{
 }
 
 // testLibraries are what tests and suites may use, and nothing that is shipped.
-var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/google/go-cmp", "github.com/oauth2-proxy/mockoidc", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
+var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/golang-jwt/jwt/v5", "github.com/google/go-cmp", "github.com/oauth2-proxy/mockoidc", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
