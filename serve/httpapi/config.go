@@ -31,6 +31,15 @@ type Authenticator interface {
 // without a credential, or with one that does not hold.
 var ErrUnauthenticated = errors.New("httpapi: no credential that holds")
 
+// A Limiter bounds requests by who sends them; that of serve/limit is one. It must be
+// safe for concurrent use.
+type Limiter interface {
+	// Enter takes a request of p in; run says that it starts a run. Leave is called once
+	// when it is answered. Leave is nil where it is too much, and the request may be
+	// sent again after that time.
+	Enter(ctx context.Context, p access.Principal, run bool) (leave func(), after time.Duration)
+}
+
 // A Runner is what the API asks of the runner; *tracon.Runner is one.
 type Runner interface {
 	// Explain asks every gate about the call and runs nothing.
@@ -70,6 +79,9 @@ type Config struct {
 	// Authorizer is asked after the roles have said yes, and can only narrow. Nil: the
 	// roles decide alone.
 	Authorizer access.Authorizer
+
+	// Limiter bounds the requests of those who have a credential. Nil: nobody is bounded.
+	Limiter Limiter
 
 	// Prefix is the path below which it is mounted, such as "/tracon". Empty: the root.
 	Prefix string

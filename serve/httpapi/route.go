@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type call struct {
 	principal access.Principal
 	request   *http.Request
 	writer    http.ResponseWriter
+	leave     func() // tells the Limiter that it is answered; nil: nobody wants to know
 }
 
 type callKey struct{}
@@ -46,6 +48,23 @@ func callOf(ctx context.Context) *call {
 
 // RequestID returns the id of the request under way, empty where there is none.
 func RequestID(ctx context.Context) string { return callOf(ctx).id }
+
+type routeKey struct{}
+
+// WithRoute returns a context in which the API notes which route answers; see [Route].
+// It is for who measures requests from outside.
+func WithRoute(ctx context.Context) context.Context {
+	return context.WithValue(ctx, routeKey{}, new(string))
+}
+
+// Route returns the route that answered, as the document has it: one of a closed set,
+// such as /v1/grants/{grant}. It is empty where none did.
+func Route(ctx context.Context) string {
+	if noted, ok := ctx.Value(routeKey{}).(*string); ok {
+		return *noted
+	}
+	return ""
+}
 
 // A need says who may call an operation.
 type need struct {
@@ -154,6 +173,14 @@ func (s *server) enter(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	c.operation, c.request, c.writer = op.id, r, w
+	if noted, ok := r.Context().Value(routeKey{}).(*string); ok {
+		*noted = op.path
+	}
+	defer func() {
+		if c.leave != nil {
+			c.leave()
+		}
+	}()
 	if err := s.admit(op, w, r, c); err != nil {
 		s.refuse(w, r, err)
 		return
@@ -168,6 +195,9 @@ func (s *server) admit(op operation, w http.ResponseWriter, r *http.Request, c *
 			return err
 		}
 		c.principal = p
+		if err := s.limit(op, w, r, c); err != nil {
+			return err
+		}
 		if err := op.need.check(r.Context(), s.Authorizer, p); err != nil {
 			return err
 		}
@@ -198,6 +228,20 @@ func (s *server) authenticate(r *http.Request) (access.Principal, error) {
 		err = ErrUnauthenticated
 	}
 	return p, err
+}
+
+// limit asks the Limiter, and says when to come again.
+func (s *server) limit(op operation, w http.ResponseWriter, r *http.Request, c *call) error {
+	if s.Limiter == nil {
+		return nil
+	}
+	var after time.Duration
+	c.leave, after = s.Limiter.Enter(r.Context(), c.principal, op.method == http.MethodPost && op.path == "/v1/runs")
+	if c.leave != nil {
+		return nil
+	}
+	w.Header().Set("Retry-After", strconv.Itoa(max(int((after+time.Second-1)/time.Second), 1)))
+	return problem(client.RateLimited, "too many requests; Retry-After says when to send the next")
 }
 
 // checkQuery refuses a query that two readers may take for two: one that cannot be
