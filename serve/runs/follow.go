@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/tracon-go/tracon/slot"
 )
@@ -37,7 +36,7 @@ func (r *Runs) Follow(tenant, id string, after uint64) (*Follower, error) {
 	s := r.share(tenant)
 	if r.followers >= r.limits.Followers || s.followers >= r.limits.FollowersPerTenant {
 		r.release(tenant)
-		return nil, fmt.Errorf("runs: too many follow runs: %w", &slot.BusyError{RetryAfter: 5 * time.Second})
+		return nil, fmt.Errorf("runs: too many follow runs: %w", &slot.BusyError{RetryAfter: busyAfter})
 	}
 	r.followers++
 	s.followers++

@@ -73,10 +73,15 @@ func (h *house) call(tenant string) gate.Call {
 	return c
 }
 
+// startIt is Start where nobody wants to hear of the end.
+func (h *house) startIt(ctx context.Context, c gate.Call) (runs.View, error) {
+	return h.Start(ctx, c, nil)
+}
+
 // start starts a call of the tenant, which must be admitted.
 func (h *house) start(tenant string) string {
 	h.t.Helper()
-	v, err := h.Start(h.t.Context(), h.call(tenant))
+	v, err := h.Start(h.t.Context(), h.call(tenant), nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ const (
 	DefaultBytes     = 256 << 20
 	DefaultLiveBytes = 256 << 10
 	DefaultFollowers = 512
+	DefaultCallBytes = 128 << 20 // for one tenant half of it
 )
 
 // Limits bound what is held in memory. How many runs are under way at once is
@@ -30,6 +31,11 @@ type Limits struct {
 	// of Bytes. An outcome that is larger is not kept: its caller alone gets it.
 	Bytes, BytesPerTenant int64
 
+	// CallBytes is how many bytes of arguments and inputs the calls under way have, with
+	// what doors hold while they read more; CallBytesPerTenant how many of them one
+	// tenant's. Zero means 128 MiB, and half of CallBytes.
+	CallBytes, CallBytesPerTenant int64
+
 	// LiveBytes is how much of a run's live output is held for those who follow it.
 	// Zero means 256 KiB.
 	LiveBytes int
@@ -42,7 +48,7 @@ type Limits struct {
 func (l Limits) orDefaults() (Limits, error) {
 	for name, n := range map[string]int64{"Keep": int64(l.Keep), "Runs": int64(l.Runs), "RunsPerTenant": int64(l.RunsPerTenant),
 		"Bytes": l.Bytes, "BytesPerTenant": l.BytesPerTenant, "LiveBytes": int64(l.LiveBytes),
-		"Followers": int64(l.Followers), "FollowersPerTenant": int64(l.FollowersPerTenant)} {
+		"CallBytes": l.CallBytes, "CallBytesPerTenant": l.CallBytesPerTenant, "Followers": int64(l.Followers), "FollowersPerTenant": int64(l.FollowersPerTenant)} {
 		if n < 0 {
 			return l, fmt.Errorf("runs: Limits.%s is negative; zero means the default", name)
 		}
@@ -52,6 +58,8 @@ func (l Limits) orDefaults() (Limits, error) {
 	l.RunsPerTenant = min(cmp.Or(l.RunsPerTenant, max(l.Runs/4, 1)), l.Runs)
 	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
 	l.BytesPerTenant = min(cmp.Or(l.BytesPerTenant, max(l.Bytes/4, 1)), l.Bytes)
+	l.CallBytes = cmp.Or(l.CallBytes, DefaultCallBytes)
+	l.CallBytesPerTenant = min(cmp.Or(l.CallBytesPerTenant, max(l.CallBytes/2, 1)), l.CallBytes)
 	l.LiveBytes = cmp.Or(l.LiveBytes, DefaultLiveBytes)
 	l.Followers = cmp.Or(l.Followers, DefaultFollowers)
 	l.FollowersPerTenant = min(cmp.Or(l.FollowersPerTenant, max(l.Followers/4, 1)), l.Followers)

@@ -13,10 +13,14 @@ import (
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/id"
+	"github.com/tracon-go/tracon/slot"
 )
 
 // ErrNotFound: no such run of the tenant's is here. Its record may tell of it.
 var ErrNotFound = errors.New("runs: not found")
+
+// busyAfter is when to come again where there is no room.
+const busyAfter = 5 * time.Second
 
 // errStopped is why the runs of a host that stops are cancelled.
 var errStopped = errors.New("the host stops")
@@ -38,6 +42,7 @@ type Runs struct {
 	kept      *list.List        // of *run, in the order of their ends
 	bytes     int64             // of those kept
 	followers int
+	held      int64       // bytes of the calls under way
 	timer     *time.Timer // forgets what is too old; nil where nothing is kept
 }
 
@@ -47,6 +52,7 @@ type share struct {
 	kept      *list.List      // of *run, in the order of their ends
 	bytes     int64
 	followers int
+	held      int64
 }
 
 // New returns Runs over runner.
@@ -63,17 +69,19 @@ func New(runner Runner, l Limits) (*Runs, error) {
 
 // Start begins call and returns once every gate has admitted it; from then on it
 // runs on by itself, whatever becomes of ctx. Until then the end of ctx cancels
-// it. A call without an id gets one; its Live is replaced.
+// it. A call without an id gets one; its Live is replaced. Ended, if it is not nil,
+// is called with what came of an admitted call, whoever waits for it; Close waits
+// until it has returned.
 //
 // # Errors
 //
 // What the runner says of a call that was not admitted, or not run at all: nothing
 // is kept of it. With any error the View has the call's id alone.
-func (r *Runs) Start(ctx context.Context, call gate.Call) (View, error) {
+func (r *Runs) Start(ctx context.Context, call gate.Call, ended func(View)) (View, error) {
 	if ctx.Err() != nil {
 		return View{ID: call.ID}, fmt.Errorf("%w: %w", tracon.ErrCancelled, context.Cause(ctx))
 	}
-	run, err := r.begin(context.WithoutCancel(ctx), &call)
+	run, err := r.begin(context.WithoutCancel(ctx), &call, ended)
 	if err != nil {
 		return View{ID: call.ID}, err
 	}
@@ -94,7 +102,7 @@ func (r *Runs) Start(ctx context.Context, call gate.Call) (View, error) {
 // cancelled. It returns the view of an admitted call, with what the runner said
 // of it in it, and an error as Start does for any other.
 func (r *Runs) Do(ctx context.Context, call gate.Call) (View, error) {
-	run, err := r.begin(ctx, &call)
+	run, err := r.begin(ctx, &call, nil)
 	if err != nil {
 		return View{ID: call.ID}, err
 	}
@@ -106,7 +114,7 @@ func (r *Runs) Do(ctx context.Context, call gate.Call) (View, error) {
 }
 
 // begin starts what executes the call.
-func (r *Runs) begin(ctx context.Context, call *gate.Call) (*run, error) {
+func (r *Runs) begin(ctx context.Context, call *gate.Call, ended func(View)) (*run, error) {
 	if call.ID == "" {
 		call.ID = id.New()
 	}
@@ -115,33 +123,78 @@ func (r *Runs) begin(ctx context.Context, call *gate.Call) (*run, error) {
 	known.Arguments, known.Inputs = nil, nil
 	ctx, stop := context.WithCancelCause(ctx)
 	n := &run{call: known, begun: time.Now(), stop: stop, feed: newFeed(r.limits.LiveBytes), done: make(chan struct{})}
-	if err := r.enter(n); err != nil {
+	leave, err := r.enter(n, *call)
+	if err != nil {
 		stop(err)
 		return nil, err
 	}
 	whole := *call
 	go func() {
 		defer r.out.Done()
+		defer leave()
 		defer stop(nil)
 		n.execute(ctx, r.runner, whole)
-		r.keep(n)
+		if r.keep(n); ended != nil && n.admitted() {
+			ended(n.view())
+		}
 	}()
 	return n, nil
 }
 
-func (r *Runs) enter(n *run) error {
+// enter notes the run of call, and returns what gives back what it holds.
+func (r *Runs) enter(n *run, call gate.Call) (leave func(), err error) {
+	size := int64(len(call.Arguments))
+	for _, f := range call.Inputs {
+		size += int64(len(f.Path) + len(f.Data))
+	}
+	if leave, err = r.Hold(call.Tenant, size); err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		return tracon.ErrClosed
+	s := r.share(call.Tenant)
+	switch {
+	case r.closed:
+		err = tracon.ErrClosed
+	case s.runs[call.ID] != nil:
+		err = fmt.Errorf("runs: there is a run %s", call.ID)
+	default:
+		s.runs[call.ID] = n
+		r.out.Add(1)
+		return leave, nil
 	}
-	s := r.share(n.call.Tenant)
-	if s.runs[n.call.ID] != nil {
-		return fmt.Errorf("runs: there is a run %s", n.call.ID)
+	r.giveBack(call.Tenant, size)
+	return nil, err
+}
+
+// Hold takes n of the bytes that the tenant's calls may have while they are under
+// way, for a door that is about to read a call of that size. Release gives them
+// back; it may be called again. Start and Do hold what their call has by themselves.
+//
+// # Errors
+//
+// A *slot.BusyError where there is no room.
+func (r *Runs) Hold(tenant string, n int64) (release func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.share(tenant)
+	if r.held+n > r.limits.CallBytes || s.held+n > r.limits.CallBytesPerTenant {
+		r.release(tenant)
+		return nil, fmt.Errorf("runs: the calls under way have too many bytes: %w", &slot.BusyError{RetryAfter: busyAfter})
 	}
-	s.runs[n.call.ID] = n
-	r.out.Add(1)
-	return nil
+	r.held += n
+	s.held += n
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.giveBack(tenant, n)
+	}), nil
+}
+
+func (r *Runs) giveBack(tenant string, n int64) {
+	r.held -= n
+	r.share(tenant).held -= n
+	r.release(tenant)
 }
 
 // share returns what the tenant has; release forgets it where that is nothing.
@@ -155,7 +208,7 @@ func (r *Runs) share(tenant string) *share {
 }
 
 func (r *Runs) release(tenant string) {
-	if s := r.tenants[tenant]; s != nil && len(s.runs) == 0 && s.followers == 0 {
+	if s := r.tenants[tenant]; s != nil && len(s.runs) == 0 && s.followers == 0 && s.held == 0 {
 		delete(r.tenants, tenant)
 	}
 }

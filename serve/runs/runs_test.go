@@ -16,6 +16,7 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/gatecase"
 	"github.com/tracon-go/tracon/serve/runs"
+	"github.com/tracon-go/tracon/slot"
 )
 
 // Zero means the defaults, and less than zero nothing that could be meant.
@@ -23,6 +24,7 @@ func TestNew(t *testing.T) {
 	runner := newHouse(t, prints(""), runs.Limits{}).runner
 	for name, l := range map[string]runs.Limits{
 		"Keep": {Keep: -1}, "Runs": {Runs: -1}, "RunsPerTenant": {RunsPerTenant: -1}, "Bytes": {Bytes: -1}, "BytesPerTenant": {BytesPerTenant: -1},
+		"CallBytes": {CallBytes: -1}, "CallBytesPerTenant": {CallBytesPerTenant: -1},
 		"LiveBytes": {LiveBytes: -1}, "Followers": {Followers: -1}, "FollowersPerTenant": {FollowersPerTenant: -1},
 	} {
 		if _, err := runs.New(runner, l); err == nil || !strings.Contains(err.Error(), name+" ") {
@@ -39,7 +41,7 @@ func TestNew(t *testing.T) {
 func TestWhoLeaves(t *testing.T) {
 	within(t, sleeps(10*time.Second), runs.Limits{}, func(t *testing.T, h *house) {
 		ctx, leave := context.WithCancel(t.Context())
-		started, err := h.Start(ctx, h.call(gatecase.Tenant))
+		started, err := h.Start(ctx, h.call(gatecase.Tenant), nil)
 		if err != nil || started.Stage == runs.Ended {
 			t.Fatalf("Start = %+v, %v", started, err)
 		}
@@ -66,7 +68,7 @@ func TestWhoLeavesBeforeTheGates(t *testing.T) {
 	within(t, sleeps(10*time.Second), runs.Limits{}, func(t *testing.T, h *house) {
 		ctx, leave := context.WithCancelCause(t.Context())
 		leave(errors.New("gone"))
-		for name, do := range map[string]func(context.Context, gate.Call) (runs.View, error){"Start": h.Start, "Do": h.Do} {
+		for name, do := range map[string]func(context.Context, gate.Call) (runs.View, error){"Start": h.startIt, "Do": h.Do} {
 			v, err := do(ctx, h.call(gatecase.Tenant))
 			if !errors.Is(err, tracon.ErrCancelled) || v.Stage != "" {
 				t.Errorf("%s = %+v, %v; want cancelled", name, v, err)
@@ -83,7 +85,7 @@ func TestRefused(t *testing.T) {
 	within(t, prints(""), runs.Limits{}, func(t *testing.T, h *house) {
 		c := h.call(gatecase.Tenant)
 		c.Script = "no.py"
-		for name, do := range map[string]func(context.Context, gate.Call) (runs.View, error){"Start": h.Start, "Do": h.Do} {
+		for name, do := range map[string]func(context.Context, gate.Call) (runs.View, error){"Start": h.startIt, "Do": h.Do} {
 			v, err := do(t.Context(), c)
 			if !errors.Is(err, gate.ErrDenied) || v.ID == "" || v.Stage != "" {
 				t.Errorf("%s = %+v, %v; want a refusal with the call's id", name, v, err)
@@ -103,7 +105,7 @@ func TestIDTwice(t *testing.T) {
 	within(t, sleeps(time.Second), runs.Limits{}, func(t *testing.T, h *house) {
 		c := h.call(gatecase.Tenant)
 		c.ID = h.start(gatecase.Tenant)
-		if _, err := h.Start(t.Context(), c); err == nil {
+		if _, err := h.Start(t.Context(), c, nil); err == nil {
 			t.Error("a second run with the id of the first was started")
 		}
 		h.ended(gatecase.Tenant, c.ID)
@@ -116,7 +118,9 @@ func TestIDTwice(t *testing.T) {
 // R17: the stages of a run, as its slot comes and goes.
 func TestStages(t *testing.T) {
 	within(t, sleeps(10*time.Second), runs.Limits{}, func(t *testing.T, h *house) {
-		first, second := h.start(gatecase.Tenant), h.start(gatecase.Tenant)
+		first := h.start(gatecase.Tenant)
+		synctest.Wait() // until it has the slot
+		second := h.start(gatecase.Tenant)
 		stages := func() string {
 			synctest.Wait()
 			var all []string
@@ -205,8 +209,9 @@ func TestList(t *testing.T) {
 // log, and changes nothing of a run that has ended.
 func TestCancel(t *testing.T) {
 	within(t, sleeps(10*time.Second), runs.Limits{}, func(t *testing.T, h *house) {
-		running, queued := h.start(gatecase.Tenant), h.start(gatecase.Tenant)
-		synctest.Wait()
+		running := h.start(gatecase.Tenant)
+		synctest.Wait() // until it has the slot
+		queued := h.start(gatecase.Tenant)
 		for _, id := range []string{queued, running} {
 			if _, err := h.Cancel(gatecase.Tenant, id, "anna"); err != nil {
 				t.Fatal(err)
@@ -248,7 +253,7 @@ func TestClose(t *testing.T) {
 				closed := make(chan error, 1)
 				go func() { closed <- h.Close(ctx) }()
 				synctest.Wait()
-				if _, err := h.Start(t.Context(), h.call(gatecase.Tenant)); !errors.Is(err, tracon.ErrClosed) {
+				if _, err := h.Start(t.Context(), h.call(gatecase.Tenant), nil); !errors.Is(err, tracon.ErrClosed) {
 					t.Errorf("a host that stops answers %v", err)
 				}
 				if err := <-closed; err != nil {
@@ -345,5 +350,67 @@ func TestKept(t *testing.T) {
 				t.Error("it is kept")
 			}
 		})
+	})
+}
+
+// B10: the bytes of the calls under way are bounded, for a tenant too, from before a
+// door reads them until the run has ended.
+func TestHold(t *testing.T) {
+	within(t, sleeps(10*time.Second), runs.Limits{CallBytes: 1000, CallBytesPerTenant: 600}, func(t *testing.T, h *house) {
+		hold := func(tenant string, n int64, want bool) func() {
+			t.Helper()
+			release, err := h.Hold(tenant, n)
+			if busy, ok := errors.AsType[*slot.BusyError](err); (err == nil) != want || !want && (!ok || busy.RetryAfter <= 0) {
+				t.Fatalf("holding %d for %s: %v", n, tenant, err)
+			}
+			return release
+		}
+		mine := hold(gatecase.Tenant, 600, true)
+		hold(gatecase.Tenant, 1, false)
+		theirs := hold(other, 400, true)
+		hold(other, 1, false)
+		for range 2 {
+			mine()
+			theirs()
+		}
+		c := h.call(gatecase.Tenant)
+		c.Inputs = []bundle.File{{Path: "a", Data: make([]byte, 500)}}
+		first, err := h.Start(t.Context(), c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Start(t.Context(), c, nil); !errors.Is(err, tracon.ErrBusy) || errors.Is(err, tracon.ErrClosed) {
+			t.Errorf("a second call of 500 bytes: %v, want busy", err)
+		}
+		h.ended(gatecase.Tenant, first.ID)
+		synctest.Wait()
+		hold(gatecase.Tenant, 600, true)()
+	})
+}
+
+// Whoever started a run and left hears of its end even so, and a host that stops
+// waits for that; of a refused one nobody does.
+func TestEnded(t *testing.T) {
+	within(t, sleeps(10*time.Second), runs.Limits{}, func(t *testing.T, h *house) {
+		heard := make(chan runs.View, 1)
+		ended := func(v runs.View) {
+			time.Sleep(time.Second)
+			heard <- v
+		}
+		refused := h.call(gatecase.Tenant)
+		refused.Script = "no.py"
+		if _, err := h.Start(t.Context(), refused, ended); !errors.Is(err, gate.ErrDenied) {
+			t.Fatal(err)
+		}
+		v, err := h.Start(t.Context(), h.call(gatecase.Tenant), ended)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-heard; got.ID != v.ID || got.Stage != runs.Ended {
+			t.Errorf("heard of %+v", got)
+		}
 	})
 }
