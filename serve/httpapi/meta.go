@@ -29,8 +29,8 @@ func (s *server) metaRoutes() {
 		})
 	route(s, operation{id: "whoami", method: http.MethodGet, path: "/v1/whoami", tag: "access", summary: "Who the credential is, and what it may do", need: anyoneSeen}, s.whoami)
 	route(s, operation{id: "version", method: http.MethodGet, path: "/v1/version", tag: "host", summary: "The version of the program", need: anyoneSeen},
-		func(context.Context, access.Principal, *struct{}) (*answer[client.Version], error) {
-			return &answer[client.Version]{client.Version{Version: s.Version, API: "1"}}, nil
+		func(context.Context, access.Principal, *struct{}) (*answer[client.ServerVersion], error) {
+			return &answer[client.ServerVersion]{client.ServerVersion{Version: s.Version, API: "1"}}, nil
 		})
 	route(s, operation{id: "openapi", method: http.MethodGet, path: "/openapi.json", tag: "host", summary: "This document", need: anyoneSeen,
 		answers: map[string]*huma.Response{"200": {Description: "the document", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}}}}},

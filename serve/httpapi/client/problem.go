@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // A Code says what kind of problem it is, for programs. The set is closed; see [Codes].
@@ -82,6 +83,9 @@ type Problem struct {
 	Reason    string  `json:"reason,omitempty" doc:"why a gate refused, for who may read the log"`
 	Remedy    string  `json:"remedy,omitempty" doc:"what the operator can do about it, for who may read the log"`
 	Errors    []Wrong `json:"errors,omitempty" nullable:"false"`
+
+	// RetryAfter is when to try again, where the server says it.
+	RetryAfter time.Duration `json:"-"`
 }
 
 // NewProblem makes a problem of the code, with a detail for people.
