@@ -30,7 +30,7 @@ var rooms = map[string]rule{
 	"":             {"audit bundle executor executor/process executor/sandbox gate grant internal/turns slot toolcall", "", true, "the front door may name the platform's default executor"},
 	"access":       {"audit gate grant", "", true, "who asks, and what that one may do; it knows of no door"},
 	"idempotency":  {"bundle", "", true, "which call a client's key stood for; it knows of no door"},
-	"admin":        {"audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
+	"admin":        {"access audit bundle gate grant internal/id", "", true, "an operator's changes; they run nothing"},
 
 	// How scripts run.
 	"image":                         {"bundle", "golang.org/x/sys", true, "runtimes by digest, shared by the executors: it knows of no executor"},
@@ -44,16 +44,16 @@ var rooms = map[string]rule{
 	"executor/executortest":         {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
 
 	// Where facts are kept.
-	"store":                   {"admin audit bundle gate grant toolcall", "", true, "the union of what stores keep"},
-	"store/internal/keep":     {"admin audit bundle gate grant toolcall", "", true, "a base of stores: what is refused and how it is copied"},
-	"store/internal/sqlstore": {"admin audit bundle gate grant store store/internal/keep toolcall", "github.com/pressly/goose/v3", false, "a base of stores: the SQL that engines share, with its migrations"},
-	"store/memstore":          {"admin audit bundle gate grant store store/internal/keep toolcall", "", true, "for tests and for embedders who keep nothing"},
+	"store":                   {"access admin audit bundle gate grant idempotency toolcall", "", true, "the union of what stores keep"},
+	"store/internal/keep":     {"access admin audit bundle gate grant idempotency toolcall", "", true, "a base of stores: what is refused and how it is copied"},
+	"store/internal/sqlstore": {"access admin audit bundle gate grant idempotency store store/internal/keep toolcall", "github.com/pressly/goose/v3", false, "a base of stores: the SQL that engines share, with its migrations"},
+	"store/memstore":          {"access admin audit bundle gate grant idempotency store store/internal/keep toolcall", "", true, "for tests and for embedders who keep nothing"},
 	"store/sqlite":            {"store store/internal/sqlstore", "github.com/pressly/goose/v3 golang.org/x/sys modernc.org/sqlite", false, "the only importer of the engine; it names its dialect to the migrations"},
 	"store/postgres":          {"slot store store/internal/sqlstore", "github.com/jackc/pgx/v5 github.com/pressly/goose/v3", false, "the only importer of the driver; it names its dialect to the migrations"},
-	"store/storetest":         {"admin audit bundle gate grant store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
+	"store/storetest":         {"access admin audit bundle gate grant idempotency store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
 
 	"retention": {"admin audit bundle gate grant store toolcall", "", true, "what is kept beside the log goes when its time is over, each with its entry"},
-	"fsck":      {"admin audit bundle gate grant retention store toolcall", "", true, "it compares what a store keeps with the log, and changes nothing"},
+	"fsck":      {"access admin audit bundle gate grant retention store toolcall", "", true, "it compares what a store keeps with the log, and changes nothing"},
 
 	// Skills.
 	"skill":  {"bundle gate grant internal/strictyaml schema", "golang.org/x/sys", false, "a folder becomes a bundle and declarations"},
@@ -74,7 +74,7 @@ var rooms = map[string]rule{
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
 	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/spool internal/textdiff internal/witness retention skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
-	"internal/config":      {"bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
+	"internal/config":      {"access bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
 	"internal/daemon":      {". admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/spool internal/witness retention schema skill slot store store/memstore store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},

@@ -91,6 +91,13 @@ func TestMistakes(t *testing.T) {
 		{"not YAML", "slots: [\n", nil, []string{"line"}},
 		{"unknown executor", "executor: docker\n", nil, []string{"docker", "process"}},
 		{"switch that is neither", "enabled: yes please\n", nil, []string{"neither true nor false"}},
+		{"an address without a host", "listen: :8787\n", nil, []string{"listen", "127.0.0.1:8787"}},
+		{"an address without a port", "listen: localhost\n", nil, []string{"listen", "127.0.0.1:8787"}},
+		{"an address with too high a port", "metrics_listen: 127.0.0.1:65536\n", nil, []string{"metrics_listen", "65535"}},
+		{"an address of IPv6 without brackets", "listen: '::1:8787'\n", nil, []string{"listen", "127.0.0.1:8787"}},
+		{"a share above 1", "traces_share: 1.5\n", nil, []string{"traces_share", "0.1"}},
+		{"a share that is no number", "traces_share: NaN\n", nil, []string{"traces_share"}},
+		{"a role that is none", "oidc_roles: {staff: boss}\n", nil, []string{"oidc_roles", "operator"}},
 		{"variable", "", map[string]string{"TRACON_SLOTS": "x"}, []string{"variable TRACON_SLOTS", "slots"}},
 	}
 	for _, tt := range tests {

@@ -42,6 +42,8 @@ type Config struct {
 	DiskRate                                     int64 // bytes a second of a sandboxed run and a disk; zero: no limit
 	Content                                      bundle.Limits
 
+	Serve Serve // what `tracon serve` alone is told
+
 	// File is the configuration file that was read, empty where there is none.
 	// Without one, the host's switch and its allow-list are kept in the data folder.
 	File string
@@ -101,7 +103,10 @@ func (f folder) list(s string) []string {
 func (s Setting) Env() string { return "TRACON_" + strings.ToUpper(s.Key) }
 
 // Settings is the table of all settings, in the order in which they are shown.
-var Settings = []Setting{
+var Settings = slices.Concat(settings, serveSettings)
+
+// settings are those that every verb reads.
+var settings = []Setting{
 	{Key: "data", Doc: "folder that holds the database; made with mode 0700 on first use",
 		set:  func(c *Config, s string, f folder) error { c.Data = f.abs(s); return notBlank(s) },
 		text: func(c *Config) string { return c.Data }},
