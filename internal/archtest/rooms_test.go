@@ -71,6 +71,9 @@ var rooms = map[string]rule{
 	// Doors.
 	"serve/runs": {". gate internal/id slot", "", true, "a base of doors: the runs of this process, which several doors start and follow"},
 
+	// What a model sees.
+	"toolset": {". bundle gate grant internal/strictjson skill", "", false, "the four tools as plain Go: no protocol, no door"},
+
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
 	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/spool internal/textdiff internal/witness retention skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
