@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/internal/ownfile"
@@ -29,8 +29,7 @@ const (
 	places
 )
 
-// anchors reads the last checkpoint of every place that can be reached, each
-// signed by one of public.
+// anchors reads the last checkpoint of every place, each signed by one of public.
 func (n *Notary) anchors(public []audit.PublicKey) ([]anchor, error) {
 	list := make([]anchor, places)
 	open := func(at int, from string, note []byte) error {
@@ -47,8 +46,7 @@ func (n *Notary) anchors(public []audit.PublicKey) ([]anchor, error) {
 		}
 		c, err := newest(path)
 		if err != nil && at == atSecond && !errors.Is(err, audit.ErrBroken) {
-			n.c.Logger.Warn("the second folder of checkpoints cannot be read", "err", err)
-			continue
+			return nil, n.noSecond(err)
 		}
 		if err == nil && c.IsZero() {
 			continue
@@ -62,7 +60,7 @@ func (n *Notary) anchors(public []audit.PublicKey) ([]anchor, error) {
 	}
 	m, err := n.readMark()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrLoss, err)
+		return nil, lossIf(err)
 	}
 	if m.Note == "" {
 		return list, nil
@@ -122,13 +120,57 @@ func (n *Notary) compare(ctx context.Context, anchors []anchor) (audit.Frontier,
 	return f, nil
 }
 
-// Check compares the log with every anchor that can be reached, and makes the key
-// where the log has none. A witness tells what it has seen only to who shows it a
-// checkpoint, so where there are witnesses one is made.
+// others compares the log with what the second folder keeps of other origins than
+// own that the log names: of the hosts that share it, and of keys that were lost.
+// What a loss was accepted of counts no more.
+func (n *Notary) others(ctx context.Context, own string) error {
+	if n.c.Second == "" {
+		return nil
+	}
+	s, err := n.says(ctx)
+	if err != nil {
+		return lossIf(err)
+	}
+	for origin, public := range s.keys {
+		path := n.there(origin)
+		if origin == own || path == "" {
+			continue
+		}
+		c, err := newest(path)
+		if err != nil && !errors.Is(err, audit.ErrBroken) {
+			return n.noSecond(err)
+		}
+		if err == nil && (c.IsZero() || s.givenUp[tells(c)]) {
+			continue
+		}
+		if err == nil {
+			_, err = audit.OpenCheckpoint(c.Note, public...)
+		}
+		if err == nil {
+			err = n.Fits(ctx, c)
+		}
+		if err != nil {
+			return lossIf(fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	return nil
+}
+
+// lossIf makes a loss of an error that tells of a log that is not what it was.
+func lossIf(err error) error {
+	if errors.Is(err, audit.ErrBroken) && !errors.Is(err, ErrLoss) {
+		return fmt.Errorf("%w: %w", ErrLoss, err)
+	}
+	return err
+}
+
+// Check compares the log with every anchor, and makes the key where the log has
+// none. A witness tells what it has seen only to who shows it a checkpoint, so where
+// there are witnesses one is made; those count whose answer comes now.
 //
 // # Errors
 //
-// ErrLoss, ErrKey and ErrQuorum, with which nothing may run.
+// ErrLoss, ErrKey, ErrPlace and ErrQuorum, with which nothing may run.
 func (n *Notary) Check(ctx context.Context) error {
 	return n.alone(ctx, func() error {
 		k, err := n.openKeys(ctx)
@@ -139,91 +181,77 @@ func (n *Notary) Check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := n.others(ctx, k.private.Origin()); err != nil {
+			return err
+		}
 		f, err := n.compare(ctx, anchors)
-		if err != nil || len(n.c.Witnesses) == 0 {
+		if err != nil {
 			return err
 		}
-		c, err := n.sign(ctx, k, anchors, f)
-		if err == nil {
-			_, err = n.cosign(ctx, c)
+		if err := n.reachable(k.private.Origin()); err != nil || len(n.c.Witnesses) == 0 {
+			return err
 		}
+		_, err = n.sign(ctx, k, anchors, f, true)
 		return err
 	})
 }
 
-// AcceptLoss takes the log as it is: an entry says who did so and why, the
-// checkpoints that do not fit are put aside under another name, and what there is
-// is signed, with a new key where the old one is gone.
-//
-// # Errors
-//
-// ErrNoLoss where every anchor fits.
-func (n *Notary) AcceptLoss(ctx context.Context, actor, reason string) (c audit.Checkpoint, err error) {
-	err = n.alone(ctx, func() error {
-		k, lost := n.openKeys(ctx)
-		if lost == nil {
-			var anchors []anchor
-			if anchors, lost = n.anchors(k.public); lost == nil {
-				_, lost = n.compare(ctx, anchors)
-			}
-		}
-		if lost == nil {
-			return ErrNoLoss
-		}
-		if !errors.Is(lost, ErrLoss) && !errors.Is(lost, ErrKey) {
-			return lost
-		}
-		tip, err := n.c.Log.Tip(ctx)
-		if err != nil {
-			return err
-		}
-		// What does not add up by itself is no loss that can be accepted.
-		if _, err := n.compare(ctx, make([]anchor, places)); err != nil {
-			return fmt.Errorf("the log itself is damaged, restore a backup: %w", err)
-		}
-		e := n.entry(actor, "accept-loss", "loss", audit.Clip(lost.Error()), "reason", audit.Clip(reason),
-			"size", fmt.Sprint(tip.Size()), "root", tip.Root().String())
-		if _, err := n.c.Log.Append(ctx, e); err != nil {
-			return err
-		}
-		if err := n.putAside(k); err != nil {
-			return err
-		}
-		if k.private.IsZero() {
-			if k, err = n.newKey(ctx, actor, audit.Clip("after a loss: "+reason)); err != nil {
-				return err
-			}
-		}
-		f, err := n.compare(ctx, make([]anchor, places))
-		if err != nil {
-			return err
-		}
-		c, err = n.sign(ctx, k, make([]anchor, places), f)
-		if err == nil {
-			n.c.Log.Suspend(nil)
-		}
-		return err
-	})
-	return c, err
+// noSecond is the error for a second folder with which something is amiss.
+func (n *Notary) noSecond(err error) error {
+	return fmt.Errorf("%w: the second folder of checkpoints, %s: %w; give this user the right to add to it, or name another with the setting checkpoints", ErrPlace, n.c.Second, err)
 }
 
-// putAside renames what does not fit: it is evidence. The mark goes last, so that
-// what is broken off half-way is a loss still.
-func (n *Notary) putAside(k keys) error {
-	paths := []string{File(n.c.Data), n.markPath()}
-	if k.private.IsZero() {
-		paths = append([]string{n.keyPath(), n.pubPath()}, paths...)
-	} else if there := n.there(k.private.Origin()); there != "" {
-		paths = append([]string{there}, paths...)
-	}
-	aside := time.Now().UTC().Format(".lost-20060102T150405.000000")
-	for _, p := range paths {
-		if p == "" || !exists(p) {
-			continue
+// noState is the error for a folder of the mark with which something is amiss.
+func (n *Notary) noState(err error) error {
+	return fmt.Errorf("%w: the folder of the high-water mark, %s: %w; give this user the right to write to it, or name another with the setting state", ErrPlace, n.c.State, err)
+}
+
+// reachable says which place that must be written cannot be, as far as it shows
+// without waiting for the disk.
+func (n *Notary) reachable(origin string) error {
+	if path := n.there(origin); path != "" {
+		if list := files(path); len(list) > 0 {
+			path = list[len(list)-1]
 		}
-		if err := os.Rename(p, p+aside); err != nil {
-			return err
+		f, err := ownfile.Open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+		if err != nil {
+			return n.noSecond(err)
+		}
+		if err := f.Close(); err != nil {
+			return n.noSecond(err)
 		}
 	}
-	return ownfile.SyncFolder(n.c.Data)
+	if n.c.StateRequired {
+		if err := ownfile.MakeFolder(n.c.State); err != nil {
+			return n.noState(err)
+		}
+		if err := ownfile.Probe(n.c.State); err != nil {
+			return n.noState(err)
+		}
+	}
+	return nil
+}
+
+// A Place is where anchors of the log are kept.
+type Place struct {
+	Name     string
+	Path     string
+	Required bool  // nothing runs while it cannot be written
+	Err      error // why it cannot be written; nil: it can
+}
+
+// Places finds out by writing which places of anchors this user can write to.
+func (n *Notary) Places() []Place {
+	list := []Place{{"the data folder", n.c.Data, true, ownfile.Probe(filepath.Dir(n.keyPath()))}}
+	if n.c.Second != "" {
+		list = append(list, Place{"the second folder", n.c.Second, true, ownfile.Probe(n.c.Second)})
+	}
+	if n.c.State != n.c.Data {
+		err := ownfile.MakeFolder(n.c.State)
+		if err == nil {
+			err = ownfile.Probe(n.c.State)
+		}
+		list = append(list, Place{"the folder of the high-water mark", n.c.State, n.c.StateRequired, err})
+	}
+	return list
 }

@@ -28,7 +28,7 @@ type keys struct {
 
 // openKeys reads the keys, or makes the first one where the log was never signed.
 func (n *Notary) openKeys(ctx context.Context) (keys, error) {
-	if err := n.finishRotation(ctx); err != nil {
+	if err := n.finishNext(ctx); err != nil {
 		return keys{}, err
 	}
 	text, err := ownfile.ReadPrivate(n.keyPath(), maxKeyFile)
@@ -53,39 +53,51 @@ func (n *Notary) openKeys(ctx context.Context) (keys, error) {
 	return keys{private, public}, nil
 }
 
-// firstKey makes a key, unless something tells that there was one.
+// firstKey makes a key, unless something tells that there was one: the mark, a
+// checkpoint, or the log itself.
 func (n *Notary) firstKey(ctx context.Context) (keys, error) {
+	gone := func(why string) (keys, error) {
+		return keys{}, fmt.Errorf("%w: %s is gone, and %s; restore the folder %s from a backup, or begin anew with `tracon audit accept-loss`",
+			ErrKey, n.keyPath(), why, filepath.Dir(n.keyPath()))
+	}
 	m, err := n.readMark()
 	if err != nil {
-		return keys{}, err
+		return keys{}, lossIf(err)
 	}
 	if m.Note != "" || exists(File(n.c.Data)) {
-		return keys{}, fmt.Errorf("%w: %s is gone, and the log was signed before; restore the folder %s from a backup, or begin anew with `tracon audit accept-loss`",
-			ErrKey, n.keyPath(), filepath.Dir(n.keyPath()))
+		return gone("the log was signed before")
+	}
+	s, err := n.says(ctx)
+	if err != nil {
+		return keys{}, lossIf(err)
+	}
+	for place, key := range s.first {
+		// Where several hosts write the log, the others have a key of their own.
+		if !n.c.Shared || place == n.place() {
+			return gone("the log names the key " + string(key))
+		}
 	}
 	return n.newKey(ctx, "", "")
 }
 
-// newKey makes a key for a log that has none, and its entry.
+// newKey makes a key for a log that has none, and its entry. As in a rotation the key
+// is on the disk before the log names it: so no log names a key that nobody has.
 func (n *Notary) newKey(ctx context.Context, actor, reason string) (keys, error) {
 	private, err := audit.NewSigningKey(originPrefix + id.New())
 	if err != nil {
 		return keys{}, err
 	}
-	// The entry comes first: a key that signs stands in the log.
-	e := n.entry(actor, "key", "key", string(private.Public()), "reason", reason)
+	if err := ownfile.Write(n.nextPath(), []byte(private.Secret()+"\n")); err != nil {
+		return keys{}, fmt.Errorf("%w: %w", ErrKey, err)
+	}
+	e := n.entry(actor, subjectKey, factKey, string(private.Public()), factPlace, n.place(), "reason", reason)
 	if _, err := n.c.Log.Append(ctx, e); err != nil {
 		return keys{}, err
 	}
-	// The secret one comes last: with it the key is there.
-	k := keys{private, []audit.PublicKey{private.Public()}}
-	if err := writePublic(n.pubPath(), k.public); err != nil {
-		return keys{}, fmt.Errorf("%w: %w", ErrKey, err)
+	if err := n.finishNext(ctx); err != nil {
+		return keys{}, err
 	}
-	if err := ownfile.Write(n.keyPath(), []byte(private.Secret()+"\n")); err != nil {
-		return keys{}, fmt.Errorf("%w: %w", ErrKey, err)
-	}
-	return k, nil
+	return keys{private, []audit.PublicKey{private.Public()}}, nil
 }
 
 // entry is one of the log's own administration. Without an actor the program
@@ -146,7 +158,7 @@ func (n *Notary) Rotate(ctx context.Context, actor, reason string) (next audit.P
 		if err := ownfile.Write(n.nextPath(), []byte(private.Secret()+"\n")); err != nil {
 			return err
 		}
-		e := n.entry(actor, "rotate", "from", string(k.private.Public()), "to", string(private.Public()), audit.FactRotation, statement, "reason", audit.Clip(reason))
+		e := n.entry(actor, subjectRotate, "from", string(k.private.Public()), factTo, string(private.Public()), audit.FactRotation, statement, "reason", audit.Clip(reason))
 		if _, err := n.c.Log.Append(ctx, e); err != nil {
 			return err
 		}
@@ -157,9 +169,9 @@ func (n *Notary) Rotate(ctx context.Context, actor, reason string) (next audit.P
 	return next, err
 }
 
-// finishRotation puts a new key into its place where the log says that it signs,
-// and drops it where it does not.
-func (n *Notary) finishRotation(ctx context.Context) error {
+// finishNext puts a new key into its place where the log says that it signs, and
+// drops it where it does not.
+func (n *Notary) finishNext(ctx context.Context) error {
 	text, err := ownfile.ReadPrivate(n.nextPath(), maxKeyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -171,18 +183,22 @@ func (n *Notary) finishRotation(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrKey, n.nextPath(), err)
 	}
-	said, err := n.saysRotation(ctx, next.Public())
+	named, err := n.names(ctx, next.Public())
 	if err != nil {
 		return err
 	}
-	if !said {
+	if named.Kind == "" {
 		return ownfile.Remove(n.nextPath())
 	}
 	public, err := readPublic(n.pubPath())
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrKey, err)
 	}
-	if len(public) > 0 && public[len(public)-1] != next.Public() {
+	first := named.Subject == subjectKey
+	if len(public) > 0 && public[len(public)-1] != next.Public() || len(public) == 0 && first {
+		if first {
+			public = nil
+		}
 		if err := writePublic(n.pubPath(), append(public, next.Public())); err != nil {
 			return err
 		}
@@ -193,20 +209,21 @@ func (n *Notary) finishRotation(ctx context.Context) error {
 	return ownfile.Remove(n.nextPath())
 }
 
-// saysRotation reports whether the log says that key signs. The old key has
-// signed all that stood before, so it is among what came since.
-func (n *Notary) saysRotation(ctx context.Context, key audit.PublicKey) (bool, error) {
+// names returns the entry by which the log says that key signs; the zero one where
+// it does not. The key before it has signed all that stood before, so it is among
+// what came since.
+func (n *Notary) names(ctx context.Context, key audit.PublicKey) (audit.Entry, error) {
 	from := uint64(0)
 	if c, err := newest(File(n.c.Data)); err == nil {
 		from = c.Tree.Size
 	}
 	for leaf, err := range n.c.Log.Entries(ctx, n.c.Tenant, from) {
 		if err != nil {
-			return false, err
+			return audit.Entry{}, err
 		}
-		if e := leaf.Entry; e.Kind == audit.Keeping && e.Fact("to") == string(key) {
-			return true, nil
+		if e := leaf.Entry; keyOf(e) == key {
+			return e, nil
 		}
 	}
-	return false, nil
+	return audit.Entry{}, nil
 }

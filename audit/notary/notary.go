@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/ownfile"
 )
 
@@ -32,26 +33,19 @@ type Config struct {
 	State  string     // folder of the high-water mark, made where it is not there; empty: Data, where who can roll back one can roll back both
 	Tenant string     // whose history the entries of the log's own administration belong to, such as gate.HostTenant; required
 
-	// Witnesses cosign each checkpoint. At least Quorum of them must, or the
-	// checkpoint is an error; zero means that none has to.
+	// StateRequired has nothing run while the mark cannot be written, as it is with
+	// Second; false: that is told in the log of messages.
+	StateRequired bool
+
+	// Witnesses cosign each checkpoint. At least Quorum of them must, now, or the
+	// checkpoint is an error and nothing runs; zero means that none has to.
 	Witnesses []Witness
 	Quorum    int
 
+	Shared   bool // several hosts write the log, each with a key of its own, as on PostgreSQL
+	ReadOnly bool // nothing in the folders is written: who signs gets an error
+
 	Logger *slog.Logger // for what only the operator may see; nil: slog.Default()
-}
-
-// A Witness cosigns checkpoints that go on from the last one that it saw.
-type Witness interface {
-	// Name returns the witness's name.
-	Name() string
-
-	// Cosigned reports whether the witness has signed that note.
-	Cosigned(note []byte) bool
-
-	// Cosign returns the lines of the witness's signature of c. Prove shows that c
-	// goes on from the tree of a smaller size. An error that wraps audit.ErrBroken
-	// means that the witness has seen more, or another log.
-	Cosign(ctx context.Context, c audit.Checkpoint, prove func(before uint64) ([]audit.Hash, error)) ([]byte, error)
 }
 
 // Errors of a Notary, beside those of package audit.
@@ -67,15 +61,24 @@ var (
 	// ErrNoLoss: there is no loss to accept.
 	ErrNoLoss = errors.New("every anchor fits the log: there is no loss to accept")
 
-	// ErrQuorum: too few witnesses have cosigned.
+	// ErrQuorum: too few witnesses have cosigned. Nothing runs until enough do.
 	ErrQuorum = errors.New("too few witnesses have cosigned")
+
+	// ErrPlace: a place that was named for anchors cannot be read or written. Nothing
+	// runs until it can.
+	ErrPlace = errors.New("nothing runs while a place of the log's anchors cannot be used")
+
+	// ErrReadOnly: this notary only reads.
+	ErrReadOnly = errors.New("this copy is only read, and is not signed")
 )
 
 // A Notary signs one log. It is safe for concurrent use, by several processes too.
 type Notary struct {
-	c    Config
-	mu   sync.Mutex // held while this process signs
-	tree tree
+	c       Config
+	mu      sync.Mutex // held while this process signs
+	counted audit.Tree // of the last checkpoint that enough witnesses cosigned for this process
+	held    bool       // it had the log suspended for a reason that may go by itself
+	tree    tree
 }
 
 // New returns a notary. It touches no file.
@@ -101,7 +104,7 @@ func New(c Config) (*Notary, error) {
 		c.State = data
 	}
 	n := &Notary{c: c}
-	n.tree = tree{log: c.Log, path: filepath.Join(data, "tree")}
+	n.tree = tree{log: c.Log, path: filepath.Join(data, "tree"), readOnly: c.ReadOnly}
 	return n, nil
 }
 
@@ -112,12 +115,14 @@ func (n *Notary) pubPath() string  { return filepath.Join(n.c.Data, "keys", "log
 // File returns the file of the checkpoints in a data folder.
 func File(data string) string { return filepath.Join(data, "checkpoints") }
 
-// there returns the file of the checkpoints in the second folder, "" for none.
+// there returns the file of the checkpoints in the second folder, "" for none. A log
+// may name any origin: only an id becomes a file's name.
 func (n *Notary) there(origin string) string {
-	if n.c.Second == "" {
+	name := strings.TrimPrefix(origin, originPrefix)
+	if n.c.Second == "" || !id.Valid(name) {
 		return ""
 	}
-	return filepath.Join(n.c.Second, strings.TrimPrefix(origin, originPrefix)+".checkpoints")
+	return filepath.Join(n.c.Second, name+".checkpoints")
 }
 
 // markPath returns the file of the high-water mark. It goes by the data folder,
@@ -129,22 +134,38 @@ func (n *Notary) markPath() string {
 
 // alone calls f while no other goroutine or process signs this log.
 func (n *Notary) alone(ctx context.Context, f func() error) error {
+	if n.c.ReadOnly {
+		return ErrReadOnly
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err := ownfile.MakeFolder(filepath.Dir(n.keyPath())); err != nil {
+	folder := filepath.Dir(n.keyPath())
+	if err := ownfile.MakeFolder(folder); err != nil {
 		return err
 	}
-	lock, err := ownfile.WaitLock(ctx, filepath.Join(n.c.Data, "keys", "lock"))
+	if err := ownfile.CheckFolder(folder); err != nil {
+		return n.suspend(fmt.Errorf("%w: %w", ErrKey, err))
+	}
+	lock, err := ownfile.WaitLock(ctx, filepath.Join(folder, "lock"))
 	if err != nil {
 		return err
 	}
-	err = f()
-	// A process that goes on for long finds out in the middle. The next one does so
-	// when it starts.
-	if errors.Is(err, ErrLoss) || errors.Is(err, ErrKey) {
+	return errors.Join(n.suspend(f()), lock.Close())
+}
+
+// suspend has the log take no admission where err says that nothing may run, and
+// returns err. A process that goes on for long finds out in the middle; the next one
+// does so when it starts.
+func (n *Notary) suspend(err error) error {
+	switch {
+	case errors.Is(err, ErrLoss) || errors.Is(err, ErrKey):
 		n.c.Log.Suspend(err)
+		n.held = false
+	case errors.Is(err, ErrPlace) || errors.Is(err, ErrQuorum):
+		n.c.Log.Suspend(err)
+		n.held = true
 	}
-	return errors.Join(err, lock.Close())
+	return err
 }
 
 // Checkpoint signs the log as it is now, keeps the checkpoint in every place, and
@@ -154,7 +175,8 @@ func (n *Notary) alone(ctx context.Context, f func() error) error {
 //
 // # Errors
 //
-// ErrLoss where the log does not go on from what was signed before; ErrKey; ErrQuorum.
+// ErrLoss where the log does not go on from what was signed before; ErrKey; ErrQuorum
+// and ErrPlace, with which the checkpoint stands in the data folder.
 func (n *Notary) Checkpoint(ctx context.Context) (c audit.Checkpoint, err error) {
 	err = n.alone(ctx, func() error {
 		c, err = n.checkpoint(ctx)
@@ -166,17 +188,23 @@ func (n *Notary) Checkpoint(ctx context.Context) (c audit.Checkpoint, err error)
 // Cover returns a checkpoint that covers the entry at index: the last one, or one
 // that it makes.
 func (n *Notary) Cover(ctx context.Context, index uint64) (c audit.Checkpoint, err error) {
+	if n.c.ReadOnly {
+		if c, err = n.newestSigned(); err == nil && c.Tree.Size <= index {
+			err = fmt.Errorf("%w of entry %d: the newest checkpoint beside it is of %d", ErrReadOnly, index, c.Tree.Size)
+		}
+		return c, err
+	}
 	err = n.alone(ctx, func() error {
 		// Those who waited for the lock find that whoever had it signed for them too.
-		if last, err := n.newestSigned(); err == nil && last.Tree.Size > index && n.c.Quorum == 0 {
+		if last, err := n.newestSigned(); err == nil && last.Tree.Size > index && !n.held && (n.c.Quorum == 0 || n.counted == last.Tree) {
 			c = last
 			return nil
 		}
 		c, err = n.checkpoint(ctx)
 		return err
 	})
-	if err == nil && c.Tree.Size <= index {
-		err = fmt.Errorf("%w: %d", audit.ErrNoEntry, index)
+	if (err == nil || errors.Is(err, ErrPlace)) && !c.IsZero() && c.Tree.Size <= index {
+		err = errors.Join(err, fmt.Errorf("%w: %d", audit.ErrNoEntry, index))
 	}
 	return c, err
 }
@@ -218,7 +246,7 @@ func (n *Notary) checkpoint(ctx context.Context) (audit.Checkpoint, error) {
 			return audit.Checkpoint{}, err
 		}
 	}
-	return n.sign(ctx, k, anchors, f)
+	return n.sign(ctx, k, anchors, f, false)
 }
 
 // missing says which checkpoint is gone from the data folder, "" for none: it is
@@ -257,15 +285,18 @@ func (n *Notary) Missing(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// Here returns what the data folder keeps, for those who verify.
+func (n *Notary) Here() audit.Claims { return claims("the data folder", File(n.c.Data)) }
+
 // Claims returns what every place keeps, for those who verify.
 func (n *Notary) Claims() ([]audit.Claims, error) {
 	public, err := n.Keys()
 	if err != nil || len(public) == 0 {
 		return nil, err
 	}
-	all := []audit.Claims{Claims("the data folder", File(n.c.Data))}
+	all := []audit.Claims{n.Here()}
 	if path := n.there(public[0].Origin()); path != "" {
-		all = append(all, Claims("the second folder", path))
+		all = append(all, claims("the second folder", path))
 	}
 	m, err := n.readMark()
 	if err != nil || m.Note == "" {
@@ -276,21 +307,47 @@ func (n *Notary) Claims() ([]audit.Claims, error) {
 	}), nil
 }
 
-// sign makes the checkpoint of f, which goes on from anchors, and keeps it.
-func (n *Notary) sign(ctx context.Context, k keys, anchors []anchor, f audit.Frontier) (audit.Checkpoint, error) {
-	last := anchors[atHere].Checkpoint
-	if !last.IsZero() && last.Tree.Size == f.Size() && n.cosigned(last) >= n.c.Quorum {
-		return last, n.keep(k, anchors, last, f) // a place may lag behind
-	}
-	c, err := k.private.Checkpoint(audit.Tree{Size: f.Size(), Root: f.Root()})
+// Others compares the log with what the second folder keeps of other keys that the
+// log names: those of hosts that share it, and one that is gone.
+//
+// # Errors
+//
+// ErrLoss; ErrPlace where the folder cannot be read.
+func (n *Notary) Others(ctx context.Context) error {
+	public, err := n.Keys()
 	if err != nil {
-		return audit.Checkpoint{}, err
+		return err
 	}
-	c, short := n.cosign(ctx, c)
-	if errors.Is(short, ErrLoss) {
-		return audit.Checkpoint{}, short
+	own := ""
+	if len(public) > 0 {
+		own = public[0].Origin()
 	}
-	return c, errors.Join(n.keep(k, anchors, c, f), short)
+	return n.others(ctx, own)
+}
+
+// sign makes the checkpoint of f, which goes on from anchors, and keeps it. Where
+// nothing was written since the last one it returns that; fresh has the witnesses
+// asked even so.
+func (n *Notary) sign(ctx context.Context, k keys, anchors []anchor, f audit.Frontier, fresh bool) (c audit.Checkpoint, err error) {
+	c = anchors[atHere].Checkpoint
+	if c.IsZero() || c.Tree.Size != f.Size() {
+		if c, err = k.private.Checkpoint(audit.Tree{Size: f.Size(), Root: f.Root()}); err != nil {
+			return audit.Checkpoint{}, err
+		}
+		fresh = true
+	}
+	var short error
+	if fresh || n.c.Quorum > 0 && n.counted != c.Tree {
+		if c, short = n.cosign(ctx, c); errors.Is(short, ErrLoss) {
+			return audit.Checkpoint{}, short
+		}
+	}
+	err = errors.Join(n.keep(k, anchors, c, f), short) // a place may lag behind
+	if err == nil && n.held {
+		n.c.Log.Suspend(nil)
+		n.held = false
+	}
+	return c, err
 }
 
 // keep puts c into every place that has not got it. The mark comes last: it tells
@@ -300,14 +357,22 @@ func (n *Notary) keep(k keys, anchors []anchor, c audit.Checkpoint, f audit.Fron
 	has := func(place int) bool { return string(anchors[place].Checkpoint.Note) == string(c.Note) }
 	if !has(atHere) {
 		if err := add(File(n.c.Data), c); err != nil {
-			return err
+			return fmt.Errorf("%w: the data folder: %w", ErrPlace, err)
 		}
 	}
 	if path := n.there(c.Origin); path != "" && !has(atSecond) {
-		errs = append(errs, add(path, c))
+		if err := add(path, c); err != nil {
+			errs = append(errs, n.noSecond(err))
+		}
 	}
 	if !has(atMark) {
-		errs = append(errs, n.setMark(mark{Data: n.c.Data, Keys: k.public, Note: string(c.Note), Edge: f.Edge()}))
+		err := n.setMark(mark{Data: n.c.Data, Keys: k.public, Note: string(c.Note), Edge: f.Edge()})
+		switch {
+		case err != nil && n.c.StateRequired:
+			errs = append(errs, n.noState(err))
+		case err != nil:
+			n.c.Logger.Error("the high-water mark cannot be written", "err", err, "remedy", "name another folder with the setting state")
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -315,6 +380,11 @@ func (n *Notary) keep(k keys, anchors []anchor, c audit.Checkpoint, f audit.Fron
 // Prove returns the receipt of the entry at index.
 func (n *Notary) Prove(ctx context.Context, index uint64) (audit.Proof, error) {
 	c, err := n.Cover(ctx, index)
+	if errors.Is(err, ErrPlace) && c.Tree.Size > index {
+		// It is signed, and who holds the receipt is one more place.
+		n.c.Logger.Error("a receipt stands on a checkpoint that is not in every place", "err", err)
+		err = nil
+	}
 	if err != nil {
 		return audit.Proof{}, err
 	}

@@ -25,6 +25,7 @@ type house struct {
 	dir string
 	log *audit.Log
 	*notary.Notary
+	change func(*notary.Config) // what is different for the next process; nil: nothing
 }
 
 func newHouse(t testing.TB) *house {
@@ -45,8 +46,11 @@ func (h *house) state() string  { return filepath.Join(h.dir, "state") }
 func (h *house) reopen(t testing.TB) {
 	t.Helper()
 	h.log = audit.NewLog(h)
-	n, err := notary.New(notary.Config{Log: h.log, Data: h.data(), Second: h.second(), State: h.state(), Tenant: "@host",
-		Logger: slog.New(slog.DiscardHandler)})
+	c := notary.Config{Log: h.log, Data: h.data(), Second: h.second(), State: h.state(), Tenant: "@host", Logger: slog.New(slog.DiscardHandler)}
+	if h.change != nil {
+		h.change(&c)
+	}
+	n, err := notary.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,20 +320,30 @@ func TestKey(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(h.data(), "keys"), os.DirFS(filepath.Join(other.data(), "keys"))); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Chmod(filepath.Join(h.data(), "keys", "log.key"), 0o600); err != nil {
+			keys := filepath.Join(h.data(), "keys")
+			if err := errors.Join(os.Chmod(keys, 0o700), os.Chmod(filepath.Join(keys, "log.key"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		}},
 	}
-	if runtime.GOOS != "windows" {
-		tests = append(tests, struct {
-			name   string
-			tamper func(t *testing.T, h *house)
-		}{"others may read it", func(t *testing.T, h *house) {
-			if err := os.Chmod(filepath.Join(h.data(), "keys", "log.key"), 0o640); err != nil {
+	chmod := func(name string, mode os.FileMode) func(t *testing.T, h *house) {
+		return func(t *testing.T, h *house) {
+			if err := os.Chmod(filepath.Join(h.data(), "keys", name), mode); err != nil {
 				t.Fatal(err)
 			}
-		}})
+		}
+	}
+	type test = struct {
+		name   string
+		tamper func(t *testing.T, h *house)
+	}
+	tests = append(tests, test{"the next one is no key", func(t *testing.T, h *house) {
+		if err := ownfile.Write(filepath.Join(h.data(), "keys", "log.key.next"), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}})
+	if runtime.GOOS != "windows" {
+		tests = append(tests, test{"others may read it", chmod("log.key", 0o640)}, test{"others may write to its folder", chmod("", 0o770)})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -345,29 +359,70 @@ func TestKey(t *testing.T) {
 			if err := h.Check(t.Context()); err == nil {
 				t.Error("the next start takes it")
 			}
-			if tt.name != "others may read it" {
+			if !strings.Contains(tt.name, "others") {
 				accept(t, h)
+				return
+			}
+			// It is there: its remedy is its mode, and no other key.
+			if _, err := h.AcceptLoss(t.Context(), "op", "a wrong mode"); !errors.Is(err, ownfile.ErrPrivate) {
+				t.Errorf("accepting a loss: got %v, want ErrPrivate", err)
+			}
+			if _, err := os.Stat(filepath.Join(h.data(), "keys", "log.key")); err != nil {
+				t.Errorf("the key was put aside: %v", err)
 			}
 		})
 	}
 }
 
 // The making of the first key is broken off after any of its steps: the next one
-// who signs makes one.
+// who signs finishes it or makes one; and no log names a key that nobody has.
 func TestFirstKeyBrokenOff(t *testing.T) {
-	for _, gone := range [][]string{{"log.key"}, {"log.key", "log.pub"}} {
+	for _, tt := range []struct {
+		name   string
+		gone   []string
+		next   bool // the new key is laid beside still
+		signed uint64
+	}{
+		{"all was done but that", nil, true, 3},
+		{"the secret key does not stand in its place", []string{"log.key"}, true, 3},
+		{"nor does the public one", []string{"log.key", "log.pub"}, true, 3},
+	} {
 		h := newHouse(t)
 		if err := h.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range gone {
-			remove(t, filepath.Join(h.data(), "keys", name))
+		keys := filepath.Join(h.data(), "keys")
+		secret, err := os.ReadFile(filepath.Join(keys, "log.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ownfile.Write(filepath.Join(keys, "log.key.next"), secret); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range tt.gone {
+			remove(t, filepath.Join(keys, name))
 		}
 		h.reopen(t)
 		h.write(t, 2)
 		h.sign(t)
-		if v, err := h.verify(t); err != nil || v.Signed != 4 {
-			t.Errorf("without %v: %+v, %v", gone, v, err)
+		if v, err := h.verify(t); err != nil || v.Signed != tt.signed {
+			t.Errorf("%s: %+v, %v", tt.name, v, err)
+		}
+		if now, err := os.ReadFile(filepath.Join(keys, "log.key")); err != nil || !bytes.Equal(now, secret) {
+			t.Errorf("%s: another key signs, %v", tt.name, err)
+		}
+		// Before the log named it: it is dropped, and another one made.
+		empty := newHouse(t)
+		keys = filepath.Join(empty.data(), "keys")
+		if err := ownfile.MakeFolder(keys); err != nil {
+			t.Fatal(err)
+		}
+		if err := ownfile.Write(filepath.Join(keys, "log.key.next"), secret); err != nil {
+			t.Fatal(err)
+		}
+		empty.sign(t)
+		if now, err := os.ReadFile(filepath.Join(keys, "log.key")); err != nil || bytes.Equal(now, secret) {
+			t.Errorf("a key signs that the log does not name, %v", err)
 		}
 	}
 }
@@ -537,8 +592,8 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// The second folder is not there for a while: what can be signed is, the error
-// says so, and the folder catches up.
+// B7, fail closed: the second folder is not there for a while. What can be signed is, the
+// error says so, nothing runs meanwhile, and the folder catches up.
 func TestSecondFolderAway(t *testing.T) {
 	h := newHouse(t)
 	h.write(t, 1)
@@ -547,16 +602,26 @@ func TestSecondFolderAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.write(t, 1)
-	if _, err := h.Checkpoint(t.Context()); err == nil {
-		t.Error("nobody says that the second folder is away")
+	c, err := h.Checkpoint(t.Context())
+	if !errors.Is(err, notary.ErrPlace) || !strings.Contains(err.Error(), h.second()) || c.Tree.Size != 3 {
+		t.Errorf("the second folder is away: got %d entries signed, %v", c.Tree.Size, err)
 	}
-	if err := h.Check(t.Context()); err != nil {
-		t.Errorf("a place that cannot be reached keeps everything from running: %v", err)
+	if err := h.log.Ready(t.Context()); !errors.Is(err, notary.ErrPlace) {
+		t.Errorf("Ready says %v", err)
+	}
+	if p, err := h.Prove(t.Context(), 2); err != nil || p.Index != 2 {
+		t.Errorf("what was signed has no receipt: %v", err)
+	}
+	if err := h.Check(t.Context()); !errors.Is(err, notary.ErrPlace) {
+		t.Errorf("the next start: got %v, want ErrPlace", err)
 	}
 	if err := os.Rename(h.second()+".away", h.second()); err != nil {
 		t.Fatal(err)
 	}
 	h.sign(t)
+	if err := h.log.Ready(t.Context()); err != nil {
+		t.Errorf("when it is back: %v", err)
+	}
 	if v, err := h.verify(t); err != nil || v.Claims != 5 {
 		t.Errorf("got %+v, %v", v, err)
 	}

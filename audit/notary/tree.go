@@ -2,6 +2,7 @@ package notary
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,9 +18,10 @@ import (
 // because it stands there: a proof is computed with them, and checked against
 // the checkpoint before it is handed out.
 type tree struct {
-	log  *audit.Log
-	path string
-	mu   sync.Mutex
+	log      *audit.Log
+	path     string
+	readOnly bool // the file stays as it is: another one is made for a moment
+	mu       sync.Mutex
 }
 
 const hashBytes = int64(len(audit.Hash{}))
@@ -47,13 +49,13 @@ func (t *tree) consistency(ctx context.Context, before uint64, after audit.Tree)
 func (t *tree) with(ctx context.Context, want audit.Tree, f func(audit.HashReader) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lock, err := ownfile.WaitLock(ctx, t.path)
+	file, leave, err := t.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer leave()
 	for range 2 {
-		read, err := t.grow(ctx, lock.File(), want.Size)
+		read, err := t.grow(ctx, file, want.Size)
 		if err != nil {
 			return err
 		}
@@ -65,11 +67,36 @@ func (t *tree) with(ctx context.Context, want audit.Tree, f func(audit.HashReade
 			return f(read)
 		}
 		// What stands in the file is of another log: begin anew, once.
-		if err := lock.File().Truncate(0); err != nil {
+		if err := file.Truncate(0); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%w: its first %d entries are not those of the checkpoint", audit.ErrAltered, want.Size)
+}
+
+// open returns the file, and what gives it back. Who only reads gets a copy of what is
+// there, which is gone afterwards.
+func (t *tree) open(ctx context.Context) (*os.File, func(), error) {
+	if !t.readOnly {
+		lock, err := ownfile.WaitLock(ctx, t.path)
+		if err != nil {
+			return nil, nil, err
+		}
+		return lock.File(), func() { _ = lock.Close() }, nil
+	}
+	f, err := os.CreateTemp("", "tracon-tree-")
+	if err != nil {
+		return nil, nil, err
+	}
+	leave := func() { _ = errors.Join(f.Close(), os.Remove(f.Name())) }
+	if was, err := ownfile.Open(t.path, os.O_RDONLY); err == nil {
+		_, err = io.Copy(f, was)
+		if err = errors.Join(err, was.Close()); err != nil {
+			leave()
+			return nil, nil, err
+		}
+	}
+	return f, leave, nil
 }
 
 // grow adds the hashes of the leaves that are missing, up to size leaves.

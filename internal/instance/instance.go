@@ -19,6 +19,7 @@ import (
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/ownfile"
+	"github.com/tracon-go/tracon/internal/strictjson"
 )
 
 // An Instance is this process, in the folder. It is an [audit.Tally]. It is safe
@@ -144,7 +145,7 @@ func sweep(ctx context.Context, folder string, bury func(context.Context, Dead) 
 // dead reads what i left.
 func (i *Instance) dead() Dead {
 	d := Dead{ID: i.id}
-	if text, err := ownfile.Read(i.path(fileSuffix), maxFile); err != nil || json.Unmarshal(text, &d.About) != nil {
+	if text, err := ownfile.Read(i.path(fileSuffix), maxFile); err != nil || strictjson.Unmarshal(text, &d.About) != nil {
 		d.About = About{} // it was cut while it was made
 	}
 	counts, err := ownfile.Read(i.path(countSuffix), audit.CountKinds*placeBytes)

@@ -1,7 +1,9 @@
 package witness
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,6 +26,20 @@ const (
 	sizeType   = "text/x.tlog.size"
 	path       = "/add-checkpoint"
 )
+
+// lastPath is where the last checkpoint of a log is that this witness cosigned. The
+// protocol has no such door; who finds none takes a witness's objection for a hint.
+func lastPath(origin string) string {
+	return lastPrefix + name(origin)
+}
+
+const lastPrefix = "/last/"
+
+// name is that of a log in paths.
+func name(origin string) string {
+	sum := sha256.Sum256([]byte(origin))
+	return hex.EncodeToString(sum[:])
+}
 
 var errRequest = errors.New("not an add-checkpoint request")
 

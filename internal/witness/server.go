@@ -1,10 +1,7 @@
 package witness
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/internal/ownfile"
+	"github.com/tracon-go/tracon/internal/strictjson"
 )
 
 // A Server is a witness. It is safe for concurrent use; several processes on one
@@ -77,10 +75,16 @@ type seen struct {
 	Origin string     `json:"origin"`
 	Size   uint64     `json:"size"`
 	Root   audit.Hash `json:"root"`
+	Note   string     `json:"note"` // the checkpoint with the witness's signature alone, for who must believe it
 }
 
-// ServeHTTP answers POST /add-checkpoint.
+// ServeHTTP answers POST /add-checkpoint, and GET /last/NAME, where NAME is the
+// SHA-256 of a log's origin.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if name, ok := strings.CutPrefix(r.URL.Path, lastPrefix); ok && r.Method == http.MethodGet {
+		s.show(w, r, name)
+		return
+	}
 	if r.URL.Path != path {
 		http.NotFound(w, r)
 		return
@@ -96,10 +100,35 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status, contentType, answer := s.add(r.Context(), body)
+	reply(w, status, contentType, answer)
+}
+
+func reply(w http.ResponseWriter, status int, contentType, answer string) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, answer)
+}
+
+// show answers with the last checkpoint of the log of that name.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, of string) {
+	for _, k := range s.logs {
+		if name(k.Origin()) != of {
+			continue
+		}
+		last, err := s.last(k.Origin()) // what is there was put there whole
+		switch {
+		case err != nil:
+			s.logger.Error("the witness's folder", "err", err)
+			reply(w, http.StatusInternalServerError, plain, "the witness failed\n")
+		case last.Note != "":
+			reply(w, http.StatusOK, plain, last.Note)
+		default:
+			http.NotFound(w, r)
+		}
+		return
+	}
+	http.NotFound(w, r)
 }
 
 const plain = "text/plain; charset=utf-8"
@@ -161,18 +190,18 @@ func (s *Server) swap(req request, c audit.Checkpoint) (status int, contentType,
 		s.logger.Error("a log does not go on from what was seen", "origin", c.Origin, "seen", last.Size, "size", c.Tree.Size)
 		return http.StatusUnprocessableEntity, plain, "the proof does not hold\n"
 	}
+	text, _ := split(c.Note)
+	line := s.key.cosign(text, time.Now())
 	if c.Tree != before {
-		if err := s.keep(seen{c.Origin, c.Tree.Size, c.Tree.Root}); err != nil {
+		if err := s.keep(seen{c.Origin, c.Tree.Size, c.Tree.Root, text + "\n" + line}); err != nil {
 			return fail(err)
 		}
 	}
-	text, _ := split(c.Note)
-	return http.StatusOK, plain, s.key.cosign(text, time.Now())
+	return http.StatusOK, plain, line
 }
 
 func (s *Server) file(origin string) string {
-	sum := sha256.Sum256([]byte(origin))
-	return filepath.Join(s.folder, "log-"+hex.EncodeToString(sum[:])+".json")
+	return filepath.Join(s.folder, "log-"+name(origin)+".json")
 }
 
 // last returns what was seen of the log; of a new one, the empty tree.
@@ -185,9 +214,7 @@ func (s *Server) last(origin string) (seen, error) {
 		return seen{}, err
 	}
 	var last seen
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&last); err != nil || last.Origin != origin || last.Root.IsZero() {
+	if err := strictjson.Unmarshal(text, &last); err != nil || last.Origin != origin || last.Root.IsZero() {
 		return seen{}, fmt.Errorf("%s is damaged: %w", s.file(origin), errors.Join(err))
 	}
 	return last, nil

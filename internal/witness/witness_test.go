@@ -163,7 +163,7 @@ func TestServerFails(t *testing.T) {
 		t.Fatal(status)
 	}
 	file := s.file(l.key.Origin())
-	for _, bad := range []string{"", "{}", `{"origin":"x","size":1}`, "{", strings.Repeat("x", 100_000)} {
+	for _, bad := range []string{"", "{}", `{"origin":"x","size":1}`, `{"origin":"tracon/test","size":5,"root":"` + l.at(t, 5).Tree.Root.String() + `","SIZE":1}`, "{", strings.Repeat("x", 100_000)} {
 		if err := os.WriteFile(file, []byte(bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -198,6 +198,7 @@ func TestHTTP(t *testing.T) {
 		want               int
 	}{
 		{"GET", path, "", 405}, {"POST", "/", "", 404}, {"POST", path, "", 400},
+		{"GET", lastPath("tracon/test"), "", 404}, {"POST", lastPath("tracon/test"), "", 404}, {"GET", "/last/x", "", 404}, {"GET", "/last/../witness.key", "", 404},
 		{"POST", path, "old 0\n\n" + strings.Repeat("x", maxRequest), 400}, {"POST", path + "/", "", 404},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), tt.method, h.URL+tt.path, strings.NewReader(tt.body))
@@ -263,23 +264,73 @@ func TestClient(t *testing.T) {
 		}
 	}
 	c := client(t, s)
-	if _, err := c.Cosign(t.Context(), l.at(t, 8), l.prove(8)); !errors.Is(err, audit.ErrRolledBack) {
-		t.Errorf("rolled back: got %v, want ErrRolledBack", err)
-	}
-	if _, err := c.Cosign(t.Context(), forked.at(t, 20), forked.prove(20)); !errors.Is(err, audit.ErrAltered) {
-		t.Errorf("another log of that size: got %v, want ErrAltered", err)
-	}
 	longer := newLog(t, 30, "b")
 	longer.key = l.key
-	if _, err := c.Cosign(t.Context(), longer.at(t, 30), longer.prove(30)); !errors.Is(err, audit.ErrAltered) {
-		t.Errorf("another log that is longer: got %v, want ErrAltered", err)
+	for _, tt := range []struct {
+		name string
+		log  *log
+		size uint64
+		says string
+	}{
+		{"rolled back", l, 8, "20 entries, and it was shown 8"},
+		{"another log of that size", forked, 20, "20 other entries"},
+		{"another log that is longer", longer, 30, "other entries among the first 20"},
+	} {
+		_, err := c.Cosign(t.Context(), tt.log.at(t, tt.size), tt.log.prove(tt.size))
+		o, ok := errors.AsType[*Objection](err)
+		if !ok || !strings.Contains(o.Error(), tt.says) || errors.Is(err, audit.ErrBroken) {
+			t.Errorf("%s: got %v, want an objection: %s", tt.name, err, tt.says)
+			continue
+		}
+		// What it says is a hint; what it shows is signed by it.
+		if shown, err := audit.ParseCheckpoint(o.Shows()); err != nil || shown.Tree != l.at(t, 20).Tree || !c.Cosigned(o.Shows()) {
+			t.Errorf("%s: it shows %q, %v", tt.name, o.Shows(), err)
+		}
+	}
+}
+
+// A size that somebody on the way made up proves nothing: an objection without the
+// witness's signature shows nothing.
+func TestForgedObjection(t *testing.T) {
+	l := newLog(t, 20, "a")
+	s := newServer(t, t.TempDir(), l)
+	forger := newServer(t, t.TempDir(), l)
+	if status, _, _ := ask(t, forger, request{0, nil, l.at(t, 20).Note}); status != 200 {
+		t.Fatal(status)
+	}
+	for name, shows := range map[string]http.HandlerFunc{
+		"nothing":                     http.NotFound,
+		"what another witness signed": forger.ServeHTTP,
+		"what the log alone signed":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(l.at(t, 20).Note) },
+		"much":                        func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 1<<20)) },
+	} {
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				shows(w, r)
+				return
+			}
+			w.WriteHeader(http.StatusConflict)
+			_, _ = w.Write([]byte("20\n"))
+		}))
+		c, err := Parse(h.URL + " " + s.Key().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Cosign(t.Context(), l.at(t, 5), l.prove(5))
+		if o, ok := errors.AsType[*Objection](err); !ok || o.Shows() != nil {
+			t.Errorf("%s: got %v, and it proves something", name, err)
+		}
+		h.Close()
 	}
 }
 
 // A witness that answers nonsense is an error, and none that means a loss.
 func TestClientRefuses(t *testing.T) {
 	l := newLog(t, 5, "a")
-	key := newServer(t, t.TempDir(), l).Key()
+	s := newServer(t, t.TempDir(), l)
+	key := s.Key()
+	text, _ := split(l.at(t, 5).Note)
+	kept, tomorrow := s.key.cosign(text, time.Now().Add(-Fresh-time.Minute)), s.key.cosign(text, time.Now().Add(24*time.Hour))
 	other := newServer(t, t.TempDir(), l)
 	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
 		"nothing":  func(http.ResponseWriter, *http.Request) {},
@@ -288,6 +339,8 @@ func TestClientRefuses(t *testing.T) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		},
 		"another's":          other.ServeHTTP,
+		"one that was kept":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(kept)) },
+		"one of tomorrow":    func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(tomorrow)) },
 		"no size":            func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(409); _, _ = w.Write([]byte("-1\n")) },
 		"a size that is old": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(409); _, _ = w.Write([]byte("0\n")) },
 		"much":               func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 1<<20)) },
@@ -302,7 +355,7 @@ func TestClientRefuses(t *testing.T) {
 		}
 		h.Close()
 	}
-	for _, bad := range []string{"", "http://x", "ftp://x " + key.String(), "http://x?y " + key.String(), "http://u:p@x " + key.String(), "http://x " + string(l.key.Public()), "http://x " + key.String() + "x"} {
+	for _, bad := range []string{"", "http://x", "http://x " + key.String(), "http://192.0.2.1 " + key.String(), "http://localhost " + key.String(), "http://127.0.0.1.example.org " + key.String(), "ftp://x " + key.String(), "https://x?y " + key.String(), "https://u:p@x " + key.String(), "https://x " + string(l.key.Public()), "https://x " + key.String() + "x"} {
 		if _, err := Parse(bad); err == nil {
 			t.Errorf("Parse(%q) takes it", bad)
 		}
