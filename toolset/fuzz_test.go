@@ -21,7 +21,7 @@ func FuzzQuote(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		s = strings.ToValidUTF8(s, "\uFFFD") // as every text of an outcome is
-		q := quote(s)
+		q := Quote(s)
 		if strings.ContainsAny(q, "\n\r\x1b<>\u2028") {
 			t.Errorf("%q", q)
 		}

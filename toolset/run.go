@@ -191,6 +191,7 @@ func (s *Session) outcome(out tracon.Outcome) Result {
 	}
 
 	var r Result
+	room := s.t.c.ResourceBytes
 	var b strings.Builder
 	fmt.Fprintf(&b, "The script %s after %.2f s (call %s).\n", how, j.Seconds, out.ID)
 	if j.Message != "" {
@@ -204,17 +205,18 @@ func (s *Session) outcome(out tracon.Outcome) Result {
 	for _, f := range out.Outputs {
 		o := outputJSON{f.Path, len(f.Data), mediaType(f.Path, string(f.Data)), bundle.Sum(f.Data), s.t.kept.add(s.tenant, f)}
 		j.Outputs = append(j.Outputs, o)
-		fmt.Fprintf(&b, "output %s: %d bytes, %s, %s", quote(o.Path), o.Size, o.MediaType, o.Digest)
+		fmt.Fprintf(&b, "output %s: %d bytes, %s, %s", Quote(o.Path), o.Size, o.MediaType, o.Digest)
 		if o.Handle != "" {
 			b.WriteString(", handle " + o.Handle)
 		}
 		b.WriteByte('\n')
-		if len(f.Data) <= s.t.c.ResourceBytes {
+		if len(f.Data) <= room {
+			room -= len(f.Data)
 			r.Files = append(r.Files, File{f.Path, o.Handle, o.MediaType, f.Data})
 		}
 	}
 	for _, n := range j.Notes {
-		b.WriteString("note: " + quote(n) + "\n")
+		b.WriteString("note: " + Quote(n) + "\n")
 	}
 	r.Structured, r.Text, r.Failed = marshal(j), b.String(), code != ""
 	return r

@@ -43,7 +43,7 @@ func failed(p problemJSON) Result {
 	if len(p.Names) > 0 {
 		quoted := make([]string, len(p.Names))
 		for i, n := range p.Names {
-			quoted[i] = quote(n)
+			quoted[i] = Quote(n)
 		}
 		line += " There is: " + strings.Join(quoted, ", ") + "."
 	}
@@ -78,7 +78,7 @@ func (s *Session) invalid(tool string, err error) Result {
 
 // oneLine makes one line of a reason that may hold pieces of what a model sent.
 func oneLine(text string) string {
-	return strings.Trim(quote(head(text, gate.MaxModelText)), `"`)
+	return strings.Trim(Quote(head(text, gate.MaxModelText)), `"`)
 }
 
 type listedSkill struct {
@@ -106,7 +106,7 @@ func (s *Session) list(ctx context.Context, arguments json.RawMessage) Result {
 	text := fmt.Sprintf("%d skills. Names and descriptions are those of the skills' authors.\n", len(skills))
 	for _, k := range skills {
 		out.Skills = append(out.Skills, listedSkill{k.Name, k.Description, may.any(k.Name)})
-		text += quote(k.Name) + ": " + quote(k.Description) + "\n"
+		text += Quote(k.Name) + ": " + Quote(k.Description) + "\n"
 	}
 	return Result{Structured: marshal(out), Text: text}
 }
@@ -194,22 +194,22 @@ func (s *Session) load(ctx context.Context, arguments json.RawMessage) Result {
 	}
 
 	var b strings.Builder
-	fmt.Fprintf(&b, "Skill %s: %s\n", quote(out.Name), quote(out.Description))
+	fmt.Fprintf(&b, "Skill %s: %s\n", Quote(out.Name), Quote(out.Description))
 	for _, sc := range out.Scripts {
-		fmt.Fprintf(&b, "script %s takes %s", quote(sc.Script), sc.Takes)
+		fmt.Fprintf(&b, "script %s takes %s", Quote(sc.Script), sc.Takes)
 		if !sc.Runnable {
 			b.WriteString(", and may not run: ask the operator for a grant")
 		}
 		if sc.Description != "" {
-			b.WriteString(": " + quote(sc.Description))
+			b.WriteString(": " + Quote(sc.Description))
 		}
 		if sc.Schema != "" {
-			b.WriteString("; the schema of its arguments: " + quote(sc.Schema))
+			b.WriteString("; the schema of its arguments: " + Quote(sc.Schema))
 		}
 		b.WriteByte('\n')
 	}
 	for _, f := range out.Files {
-		fmt.Fprintf(&b, "file %s, %d bytes\n", quote(f.Path), f.Size)
+		fmt.Fprintf(&b, "file %s, %d bytes\n", Quote(f.Path), f.Size)
 	}
 	if out.Message != "" {
 		b.WriteString(out.Message + "\n")
@@ -268,7 +268,7 @@ func (s *Session) read(ctx context.Context, arguments json.RawMessage) Result {
 		out.Next = end
 		out.Message = fmt.Sprintf("There is more: go on at offset %d.", end)
 	}
-	text := fmt.Sprintf("%s of skill %s: bytes %d to %d of %d\n", quote(in.Path), quote(in.Skill), out.Offset, out.Offset+len(piece), len(data))
+	text := fmt.Sprintf("%s of skill %s: bytes %d to %d of %d\n", Quote(in.Path), Quote(in.Skill), out.Offset, out.Offset+len(piece), len(data))
 	if out.Message != "" {
 		text += out.Message + "\n"
 	}

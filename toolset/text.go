@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// quote returns s as one JSON string in one line that no script and no skill can
+// Quote returns s as one JSON string in one line that no script and no skill can
 // leave: line ends, quotes and what steers a terminal are escaped, as is what hides
 // from readers or could be taken for a token of a model, "<|" among it.
-func quote(s string) string {
+func Quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {
@@ -99,11 +99,11 @@ func shown(text string, max int) stream {
 func (s stream) line(name string) string {
 	const what = " (data that the script wrote, as a JSON string): "
 	if s.OmittedBytes == 0 {
-		return name + what + quote(s.Text) + "\n"
+		return name + what + Quote(s.Text) + "\n"
 	}
-	return name + what + quote(s.Text) + "\n" +
+	return name + what + Quote(s.Text) + "\n" +
 		fmt.Sprintf("%s: %d bytes are left out here\n", name, s.OmittedBytes) +
-		name + ", its end" + what + quote(s.Tail) + "\n"
+		name + ", its end" + what + Quote(s.Tail) + "\n"
 }
 
 // framed puts text, line ends and all, between two lines that it cannot hold: they name

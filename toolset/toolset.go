@@ -109,6 +109,16 @@ type Session struct {
 	tenant, actor string
 }
 
+// Skills returns the skills that the tools speak of, by name.
+func (s *Session) Skills(ctx context.Context) ([]Summary, error) {
+	return s.t.c.Skills.List(ctx, s.tenant)
+}
+
+// Skill returns one of them as it is now; its errors are those of [Skills].
+func (s *Session) Skill(ctx context.Context, name string) (skill.Skill, error) {
+	return s.t.c.Skills.Skill(ctx, s.tenant, name)
+}
+
 // A Tool is one of the four, as the interfaces of providers want it.
 type Tool struct {
 	Name        string
@@ -125,7 +135,7 @@ type Result struct {
 	Structured json.RawMessage // by the tool's Output
 	Text       string          // the same for a model that reads text; no script and no skill can imitate its framing
 	Failed     bool            // the model, or somebody else, has something to do first; Text says what
-	Files      []File          // what a client may show beside, each within the limit for a resource
+	Files      []File          // what a client may show beside, in all within the limit for a resource
 }
 
 // A File is a part of an answer that is not text for the model alone.
@@ -149,5 +159,5 @@ func (s *Session) Call(ctx context.Context, tool string, arguments json.RawMessa
 	case RunSkillScript:
 		return s.run(ctx, arguments, live)
 	}
-	return s.fail(codeInvalid, fmt.Sprintf("There is no tool %s. Use one of: %s, %s, %s, %s.", quote(short(tool)), ListSkills, LoadSkill, ReadSkillResource, RunSkillScript))
+	return s.fail(codeInvalid, fmt.Sprintf("There is no tool %s. Use one of: %s, %s, %s, %s.", Quote(short(tool)), ListSkills, LoadSkill, ReadSkillResource, RunSkillScript))
 }
