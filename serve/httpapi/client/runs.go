@@ -50,6 +50,8 @@ type Run struct {
 	Signal    *int   `json:"signal" doc:"null: none killed it"`
 	Abandoned bool   `json:"abandoned,omitempty" doc:"the executor had not answered at the wait limit; its work may go on"`
 
+	CancelledBy string `json:"cancelledBy,omitempty" doc:"who stopped it, where it was not the one who waited for it"`
+
 	Stdout      *string  `json:"stdout,omitempty" doc:"none: it is not kept any more, or not yet there"`
 	Stderr      *string  `json:"stderr,omitempty" doc:"what stands here never decides success"`
 	StdoutBytes int      `json:"stdoutBytes"`
