@@ -30,6 +30,7 @@ var known = []string{"allowed-tools", "compatibility", "description", "license",
 type reader struct {
 	folder string // its name; empty: not known
 	diags  []Diagnostic
+	root   *strictyaml.Node // the frontmatter; nil where it cannot be read
 }
 
 // readMarkdown reads SKILL.md leniently. The skill can be used when none of the
@@ -38,6 +39,22 @@ func readMarkdown(data []byte, folder string) (m Meta, body string, diags []Diag
 	r := &reader{folder: folder}
 	m, body = r.read(data)
 	return m, body, r.diags
+}
+
+// Frontmatter returns every field of the frontmatter of a SKILL.md as one JSON object,
+// those that the standard does not know too. It is nil where the frontmatter cannot be
+// read, or has what JSON cannot say.
+func Frontmatter(data []byte) []byte {
+	r := &reader{}
+	r.read(data)
+	if r.root == nil || r.root.Kind != strictyaml.Map {
+		return nil
+	}
+	b, err := r.root.JSON()
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 func (r *reader) say(s Severity, code string, line int, remedy, format string, args ...any) {
@@ -82,8 +99,8 @@ func (r *reader) read(data []byte) (m Meta, body string) {
 		r.say(Error, "frontmatter-open", open+1, "end it with a line ---", "frontmatter is not closed")
 		return m, ""
 	}
-	if root := r.parse(lines[open+1:end], open+1); root != nil {
-		m = r.fields(root, open+1, end+1)
+	if r.root = r.parse(lines[open+1:end], open+1); r.root != nil {
+		m = r.fields(r.root, open+1, end+1)
 	}
 	return m, strings.Join(lines[end+1:], "\n")
 }
