@@ -57,6 +57,13 @@ type Script struct {
 	Declared    bool            `json:"declared" doc:"it stands in tracon.yaml"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of its arguments"`
+	Flags       map[string]Flag `json:"flags,omitempty" doc:"of the mode flags: how members of the object become words, where it is not --name"`
+}
+
+// A Flag says how one member of the object that a flags script takes becomes words.
+type Flag struct {
+	Flag     string `json:"flag,omitempty" doc:"such as -v; none: -- and the member's name"`
+	Position int    `json:"position,omitempty" doc:"from 1: the value stands alone at this place behind the flags"`
 }
 
 // An Imported is what came of an import.
