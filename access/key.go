@@ -86,6 +86,10 @@ func (k Key) State(now time.Time) string {
 // [Authenticate] for what else it takes.
 func (k Key) InForce(now time.Time) bool { return k.State(now) == "in force" }
 
+// Counts reports whether k takes room of its tenant's quota at the time now: it is in
+// force, and no rotation put another in its place.
+func (k Key) Counts(now time.Time) bool { return k.ReplacedBy == "" && k.InForce(now) }
+
 // Actor returns who acts by k, for the log: the id stands before the name, which
 // somebody chose.
 func (k Key) Actor() string { return "key " + k.ID + " " + k.Name }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -29,7 +30,7 @@ type Quota struct {
 	Skills int   `json:"skills,omitempty"` // imported skills that are there; default 1,000
 	Bytes  int64 `json:"bytes,omitempty"`  // of all contents that its versions and grants name, each once; default 4 GiB
 	Grants int   `json:"grants,omitempty"` // references with a grant that is not revoked; default 10,000
-	Keys   int   `json:"keys,omitempty"`   // keys that are neither revoked nor expired; default 100
+	Keys   int   `json:"keys,omitempty"`   // keys that count (Key.Counts); default 100
 }
 
 // The quota of a tenant when neither the tenant nor the host has another.
@@ -47,6 +48,39 @@ func (q Quota) Or(host Quota) Quota {
 		Skills: first(q.Skills, host.Skills, DefaultSkills), Bytes: first(q.Bytes, host.Bytes, DefaultBytes),
 		Grants: first(q.Grants, host.Grants, DefaultGrants), Keys: first(q.Keys, host.Keys, DefaultKeys),
 	}
+}
+
+// A Usage is what is kept for one tenant, of what a [Quota] bounds.
+type Usage struct {
+	Skills int   `json:"skills"`
+	Bytes  int64 `json:"bytes"`
+	Grants int   `json:"grants"`
+	Keys   int   `json:"keys"`
+}
+
+// ErrQuota is wrapped by the error for what is more than may be kept for the tenant. The
+// text names which bound it is.
+var ErrQuota = errors.New("access: the tenant's quota is used up")
+
+// Fits says why more cannot be kept beside u, or nil. Zero fields of q mean the
+// defaults. What more does not add to is not looked at, so that a quota which was
+// lowered keeps nobody from what makes use smaller.
+func (q Quota) Fits(u, more Usage) error {
+	q = q.Or(Quota{})
+	for _, b := range []struct {
+		what             string
+		used, more, most int64
+	}{
+		{"imported skills", int64(u.Skills), int64(more.Skills), int64(q.Skills)},
+		{"bytes of contents", u.Bytes, more.Bytes, q.Bytes},
+		{"grants", int64(u.Grants), int64(more.Grants), int64(q.Grants)},
+		{"keys", int64(u.Keys), int64(more.Keys), int64(q.Keys)},
+	} {
+		if b.more > 0 && b.used > b.most-b.more {
+			return fmt.Errorf("%w: %d %s are kept, this would be %d more, and it may have %d", ErrQuota, b.used, b.what, b.more, b.most)
+		}
+	}
+	return nil
 }
 
 // Rates bound how often a tenant may ask. Zero means the host's; a negative one is an

@@ -9,17 +9,22 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 )
 
-// Config holds what an [Admin] works on. Every field is required.
+// Config holds what an [Admin] works on. Every field but Quota is required.
 type Config struct {
 	Store    Store
 	Log      *audit.Log
 	Hosts    gate.Hosts    // what holds for every tenant: the store's settings, or a fixed one
 	Contents gate.Contents // where the bytes that are reviewed and granted come from
+
+	// Quota is what may be kept for a tenant of which its own says nothing. Zero fields
+	// mean the defaults of [access.Quota].
+	Quota access.Quota
 }
 
 // An Admin makes an operator's changes. It is safe for concurrent use. Whether

@@ -42,7 +42,7 @@ type Granting struct {
 // # Errors
 //
 // ErrChanged, ErrPinned, grant.ErrRef, bundle.ErrContent and gate.ErrUnknown as
-// they say; grant.ErrConflict when another grant came first.
+// they say; grant.ErrConflict when another grant came first; access.ErrQuota.
 func (a *Admin) Grant(ctx context.Context, g Granting) (grant.Grant, error) {
 	if err := errors.Join(g.Ref.Validate(), gate.CheckTenant(g.Ref.Tenant)); err != nil {
 		return grant.Grant{}, err
@@ -73,9 +73,13 @@ func (a *Admin) Grant(ctx context.Context, g Granting) (grant.Grant, error) {
 	if !gr.Expires.IsZero() {
 		facts = append(facts, "expires", gr.Expires.Format(time.RFC3339Nano))
 	}
+	quota, err := a.quota(ctx, gr.Ref.Tenant)
+	if err != nil {
+		return grant.Grant{}, err
+	}
 	e := audit.Entry{Tenant: gr.Ref.Tenant, Actor: g.Actor, Kind: audit.Granted, Subject: audit.Clip(gr.Ref.String()), Facts: audit.Facts(facts...)}
 	return gr, a.write(ctx, e, false, func(ctx context.Context, entry audit.Pending) error {
-		return a.c.Store.AddGrant(ctx, gr, content, newest.ID, entry)
+		return a.c.Store.Within(quota).AddGrant(ctx, gr, content, newest.ID, entry)
 	})
 }
 

@@ -132,7 +132,8 @@ type Importing struct {
 //
 // bundle.ErrContent for content that cannot be a skill's, for one over the host's
 // limits, and, as bundle.ErrTwins, for such a name; grant.ErrRef for a name that
-// is none; grant.ErrConflict when another import of the skill came first.
+// is none; grant.ErrConflict when another import of the skill came first;
+// access.ErrQuota.
 func (a *Admin) Import(ctx context.Context, i Importing) (Version, error) {
 	if i.Content == nil || i.Content.Listing().IsZero() {
 		return Version{}, fmt.Errorf("%w: there is none", bundle.ErrContent)
@@ -146,7 +147,7 @@ func (a *Admin) Import(ctx context.Context, i Importing) (Version, error) {
 	if err := content.Within(h.Content); err != nil {
 		return Version{}, err
 	}
-	return a.addVersion(ctx, audit.Imported, v, i.Content)
+	return a.addVersion(ctx, audit.Imported, v, i.Content, "")
 }
 
 // DeleteSkill takes the tenant's skill away. Its history and its contents stay;
@@ -157,11 +158,18 @@ func (a *Admin) Import(ctx context.Context, i Importing) (Version, error) {
 // grant.ErrNotFound where the tenant has no such skill; grant.ErrConflict when an
 // import came first.
 func (a *Admin) DeleteSkill(ctx context.Context, actor, tenant, skill, reason string) (Version, error) {
-	v := Version{Tenant: tenant, Skill: skill, Reason: reason, By: actor, Deleted: true}
-	return a.addVersion(ctx, audit.Deleted, v, bundle.Bundle{})
+	return a.DeleteSkillAfter(ctx, actor, tenant, skill, reason, "")
 }
 
-func (a *Admin) addVersion(ctx context.Context, kind audit.Kind, v Version, content bundle.Content) (Version, error) {
+// DeleteSkillAfter is DeleteSkill for who has looked: after is the id of the newest
+// version that he saw, and where there is another it fails with grant.ErrConflict. An
+// empty one means whatever is the newest.
+func (a *Admin) DeleteSkillAfter(ctx context.Context, actor, tenant, skill, reason, after string) (Version, error) {
+	v := Version{Tenant: tenant, Skill: skill, Reason: reason, By: actor, Deleted: true}
+	return a.addVersion(ctx, audit.Deleted, v, bundle.Bundle{}, after)
+}
+
+func (a *Admin) addVersion(ctx context.Context, kind audit.Kind, v Version, content bundle.Content, after string) (Version, error) {
 	v.ID, v.Imported = id.New(), time.Now().UTC().Truncate(time.Microsecond)
 	v.Reason, v.By = audit.Clip(v.Reason), audit.Clip(v.By)
 	if err := v.Check(content.Listing()); err != nil {
@@ -172,6 +180,8 @@ func (a *Admin) addVersion(ctx context.Context, kind audit.Kind, v Version, cont
 	switch {
 	case err != nil:
 		return Version{}, err
+	case after != "" && newest.ID != after:
+		return Version{}, fmt.Errorf("%w: the newest version of %q is %s", grant.ErrConflict, v.Skill, newest.ID)
 	case v.Deleted && !has:
 		return Version{}, fmt.Errorf("%w: tenant %q has no imported skill %q", grant.ErrNotFound, v.Tenant, v.Skill)
 	case has && newest.Digest == v.Digest && newest.Stored == v.Stored:
@@ -180,6 +190,10 @@ func (a *Admin) addVersion(ctx context.Context, kind audit.Kind, v Version, cont
 		if err := a.twin(ctx, v); err != nil {
 			return Version{}, err
 		}
+	}
+	quota, err := a.quota(ctx, v.Tenant)
+	if err != nil {
+		return Version{}, err
 	}
 	// The source stays out of the log: it may be a path of somebody's machine.
 	facts := []string{"version", v.ID, "reason", v.Reason, "replaces", newest.ID}
@@ -192,7 +206,7 @@ func (a *Admin) addVersion(ctx context.Context, kind audit.Kind, v Version, cont
 	}
 	e := audit.Entry{Tenant: v.Tenant, Actor: v.By, Kind: kind, Subject: audit.Clip(v.Skill), Facts: audit.Facts(facts...)}
 	err = a.write(ctx, e, false, func(ctx context.Context, entry audit.Pending) error {
-		return a.c.Store.AddVersion(ctx, v, content, newest.ID, entry)
+		return a.c.Store.Within(quota).AddVersion(ctx, v, content, newest.ID, entry)
 	})
 	if err != nil {
 		return Version{}, err

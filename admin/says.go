@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
@@ -55,6 +56,49 @@ func IsVersion(e audit.Entry, v Version) string {
 	d.text("digest", e.Fact("digest"), digest)
 	d.text("mark of a stored script", e.Fact("stored"), map[bool]string{true: "true"}[v.Stored])
 	return d.String()
+}
+
+// IsKey compares e, of the kind audit.Key, with the key k that it tells was made. Of its
+// secret the log knows nothing. A key that was put in another's place ends earlier
+// than its own entry says; see IsReplacement.
+func IsKey(e audit.Entry, k access.Key) string {
+	var d differences
+	d.text("id", e.Fact("key"), k.ID)
+	d.text("name", e.Fact("name"), audit.Clip(k.Name))
+	d.text("roles", e.Fact("roles"), list(k.Roles))
+	d.text("scopes", e.Fact("scopes"), list(k.Scopes))
+	d.text("author", e.Actor, audit.Clip(k.CreatedBy))
+	if k.ReplacedBy == "" {
+		d.time("end", e.Fact("expires"), k.Expires)
+	}
+	return d.String()
+}
+
+// IsReplacement compares e, of the kind audit.Key, with the key that it tells was
+// replaced.
+func IsReplacement(e audit.Entry, old access.Key) string {
+	var d differences
+	d.text("id", e.Fact("replaces"), old.ID)
+	d.text("key in its place", e.Fact("key"), old.ReplacedBy)
+	d.time("end", e.Fact("ends"), old.Expires)
+	return d.String()
+}
+
+// IsKeyRevocation compares e, of the kind audit.Key, with the key that it tells was
+// revoked.
+func IsKeyRevocation(e audit.Entry, k access.Key) string {
+	var d differences
+	d.text("id", e.Fact("key"), k.ID)
+	if k.Revoked.IsZero() {
+		return d.add("it is not revoked").String()
+	}
+	d.text("author of the revocation", e.Actor, audit.Clip(k.RevokedBy))
+	return d.String()
+}
+
+// IsTenant compares e, of the kind audit.Tenant, with t.
+func IsTenant(e audit.Entry, t access.Tenant) string {
+	return isSetting(e, t, new(access.Tenant), new(access.Tenant))
 }
 
 // IsPolicy compares e, of the kind audit.Policy, with p. Of the values of the

@@ -2,8 +2,11 @@ package admin
 
 import (
 	"context"
+	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 )
@@ -13,6 +16,28 @@ type Store interface {
 	grant.Book
 	Settings
 	Imports
+	access.Book
+	Quotas
+}
+
+// Quotas holds what may be kept for a tenant.
+type Quotas interface {
+	// Usage returns what is kept for the tenant at the time now, by which its keys are
+	// counted.
+	Usage(ctx context.Context, tenant string, now time.Time) (access.Usage, error)
+
+	// Within returns the methods of the store by which a tenant's rows grow, with one
+	// condition more, which is looked at in the transaction of the change: what would be
+	// kept then fits into q (access.Quota.Fits). Where it does not, nothing is kept, and
+	// the error wraps access.ErrQuota.
+	Within(q access.Quota) Additions
+}
+
+// Additions are changes by which what is kept for a tenant grows: see [grant.Book] and
+// [Imports].
+type Additions interface {
+	AddGrant(ctx context.Context, g grant.Grant, content bundle.Bundle, after string, entry audit.Pending) error
+	AddVersion(ctx context.Context, v Version, content bundle.Content, after string, entry audit.Pending) error
 }
 
 // Settings keeps the host's settings and the tenants' policies. Each has a

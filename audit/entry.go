@@ -24,11 +24,12 @@ const (
 	Imported  Kind = "import"    // a skill was imported for a tenant
 	Deleted   Kind = "delete"    // a tenant's imported skill was deleted
 	Runtime   Kind = "runtime"   // a runtime's name was given to a root file system, or taken away
-	Key       Kind = "key"       // a key that lets somebody in was made or taken back
+	Key       Kind = "key"       // a key that lets somebody in was made, replaced or taken back
+	Tenant    Kind = "tenant"    // a tenant was made, or switched, or its quotas were changed
 	Keeping   Kind = "log"       // the log's own administration: its key, a loss that was accepted, what was removed by age
 )
 
-var kinds = []Kind{Admission, Refusal, Ending, Granted, Revoked, Policy, Host, Imported, Deleted, Runtime, Key, Keeping}
+var kinds = []Kind{Admission, Refusal, Ending, Granted, Revoked, Policy, Host, Imported, Deleted, Runtime, Key, Tenant, Keeping}
 
 // Kinds returns all kinds of entries.
 func Kinds() []Kind { return slices.Clone(kinds) }

@@ -54,6 +54,9 @@ func switches(tenant string, host Host, policy Policy) error {
 	if !host.Enabled {
 		return deny("switch the host on", errors.New("scripts are off on this host"))
 	}
+	if policy.Suspended {
+		return deny("the platform's operator switches the tenant on", fmt.Errorf("tenant %q is switched off", tenant))
+	}
 	if !policy.Enabled {
 		return deny("switch the tenant on", fmt.Errorf("scripts are off for tenant %q", tenant))
 	}

@@ -87,6 +87,11 @@ const (
 type Policy struct {
 	Enabled bool `json:"enabled"`
 
+	// Suspended says that the platform switched the tenant off as a whole: nothing of it
+	// runs, whatever Enabled says. It is no part of the setting: what keeps the policies
+	// tells it when a gate asks.
+	Suspended bool `json:"-"`
+
 	// Interpreters are the extensions of the host's allow-list that the tenant may
 	// use. Empty: none. What the host does not list stays closed.
 	Interpreters []string `json:"interpreters"`

@@ -90,7 +90,21 @@ type Found struct {
 	State  State
 	Run    string    // of the call it stands for: the caller's own where Begun, none where Conflict
 	Begun  time.Time // when
-	Answer []byte    // where Done; nil: it was too much to keep, and the run's record tells
+	Answer []byte    // where Done; nil: there was none, or too much to keep, and the run's record tells
+}
+
+// Judge is what every Store makes of a claim c where the key stands for was, which may
+// be c itself, begun this moment or by a try before.
+func Judge(c, was Claim, done bool, answer []byte) Found {
+	switch {
+	case was.Body != c.Body:
+		return Found{State: Conflict}
+	case done:
+		return Found{State: Done, Run: was.Run, Begun: was.At, Answer: answer}
+	case was.Run == c.Run:
+		return Found{State: Begun, Run: was.Run, Begun: was.At}
+	}
+	return Found{State: Running, Run: was.Run, Begun: was.At}
 }
 
 // A Store remembers. What it keeps is no part of the record: its changes have no
@@ -102,12 +116,12 @@ type Store interface {
 	Begin(ctx context.Context, c Claim) (Found, error)
 
 	// Finish keeps the answer of the tenant's call, which key stands for: of run alone,
-	// and once. An answer of more than [MaxAnswer] is not kept, nor is a large one of a
-	// tenant with [MaxLarge]; the call is done even so.
+	// and once; else it fails with ErrGone. An answer of more than [MaxAnswer] is not
+	// kept, nor is a large one of a tenant with [MaxLarge]; the call is done even so.
 	Finish(ctx context.Context, tenant, key, run string, answer []byte) error
 
 	// Drop has key stand for nothing again, if it stands for the tenant's run and has no
-	// answer.
+	// answer; else it fails with ErrGone.
 	Drop(ctx context.Context, tenant, key, run string) error
 
 	// Sweep forgets what began before a time, of all tenants, at most limit keys (zero

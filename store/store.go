@@ -6,10 +6,12 @@ package store
 import (
 	"context"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -26,11 +28,14 @@ type Store interface {
 	audit.Sink
 	admin.Settings
 	admin.Imports
+	admin.Quotas
+	access.Book
 	grant.Book
 	gate.Hosts    // Host of HostAt
-	gate.Policies // Policy of PolicyAt
+	gate.Policies // Policy of PolicyAt, suspended where the tenant of TenantAt is off
 	toolcall.Store
 	Eraser
+	idempotency.Store
 
 	// Survey returns everything that is kept, as it is now.
 	Survey(ctx context.Context) (Survey, error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -45,6 +46,13 @@ type Survey interface {
 
 	// Versions yields the tenant's imports and deletions in the order of their coming.
 	Versions(ctx context.Context, tenant string) iter.Seq2[admin.Version, error]
+
+	// Keys yields the tenant's keys in the order of their coming; those of the platform
+	// where tenant is empty.
+	Keys(ctx context.Context, tenant string) iter.Seq2[access.Key, error]
+
+	// TenantAt returns the tenant and its revision, zero for one that nobody made.
+	TenantAt(ctx context.Context, name string) (access.Tenant, int64, error)
 
 	// Records yields the tenant's records of calls in the order of their ids.
 	Records(ctx context.Context, tenant string) iter.Seq2[toolcall.Record, error]

@@ -60,7 +60,7 @@ var rooms = map[string]rule{
 	"schema": {"bundle internal/strictjson", "github.com/santhosh-tekuri/jsonschema/v6", false, "the only importer of the JSON Schema library"},
 
 	// How people and programs reach it.
-	"serve/httpapi":         {"access admin audit bundle executor gate grant internal/id internal/strictjson internal/textdiff serve/httpapi/client serve/internal/params skill toolcall", "github.com/danielgtaylor/huma/v2", false, "the management API: it decides nothing that the gates decide, and names no concrete store"},
+	"serve/httpapi":         {"access admin audit audit/notary bundle executor gate grant internal/id internal/spool internal/strictjson internal/textdiff serve/httpapi/client serve/internal/params skill toolcall", "github.com/danielgtaylor/huma/v2", false, "the management API: it decides nothing that the gates decide, and names no concrete store"},
 	"serve/httpapi/client":  {"bundle", "", false, "an API client carries nothing of the server: the wire types live here"},
 	"serve/internal/params": {"serve/httpapi/client", "", false, "cursors and ETags: what strangers send, read in one place"},
 	"serve/limit":           {"access", "golang.org/x/time", false, "what those who ask may take; it knows of no API"},
@@ -72,11 +72,12 @@ var rooms = map[string]rule{
 	"serve/runs": {". gate internal/id slot", "", true, "a base of doors: the runs of this process, which several doors start and follow"},
 
 	// What a model sees.
-	"toolset": {". bundle gate grant internal/strictjson skill", "", false, "the four tools as plain Go: no protocol, no door"},
+	"serve/mcpserver": {"access gate grant skill toolset", "github.com/modelcontextprotocol/go-sdk", false, "the protocol over the tools: the only importer of its library"},
+	"toolset":         {". bundle gate grant internal/strictjson skill", "", false, "the four tools as plain Go: no protocol, no door"},
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
-	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/spool internal/textdiff internal/witness retention skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
+	"internal/cli":         {". admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/ownfile internal/spool internal/strictjson internal/textdiff internal/witness retention skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires"},
 	"internal/config":      {"access bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
 	"internal/daemon":      {". admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/spool internal/witness retention schema skill slot store store/memstore store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
@@ -92,6 +93,7 @@ var rooms = map[string]rule{
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
 	"internal/strictyaml":  {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
 	"internal/threatmodel": {"internal/strictyaml", "", false, "what is promised against whom, and the page that is made of it"},
+	"internal/toolcase":    {"", "", true, "a house with some skills, for the tests of what a model sees"},
 	"internal/turns":       {"", "", true, "what is done by few at once is shared fairly, at the gates and before them"},
 	"internal/witness":     {"audit internal/ownfile internal/strictjson", "", false, "cosigns checkpoints, and asks others to"},
 	"internal/telemetry":   {"", "go.opentelemetry.io/otel github.com/prometheus/client_golang", false, "where spans and metrics go: the only importer of the SDK and the exporters"},
@@ -116,6 +118,7 @@ var libraries = map[string]string{
 	"github.com/prometheus/client_golang":      "internal/telemetry",
 	"go.opentelemetry.io/otel":                 "observe internal/telemetry",
 	"go.yaml.in/yaml/v4":                       "internal/strictyaml",
+	"github.com/modelcontextprotocol/go-sdk":   "serve/mcpserver",
 	"modernc.org/sqlite":                       "store/sqlite store/internal/sqlstore", // the latter in its tests
 }
 
@@ -124,7 +127,7 @@ var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/go
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
-var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/rootfs", "internal/pgserver", "store/storetest"}
+var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/rootfs", "internal/pgserver", "internal/toolcase", "store/storetest"}
 
 // bans are packages of the standard library that only some rooms may import.
 // A name that ends in "/..." covers those below it.
@@ -137,7 +140,7 @@ var bans = map[string]struct{ rooms, why string }{
 	"net/http":       {"internal/daemon internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
 	"net":            {"executor/executortest/hostile internal/daemon internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
-	"testing":        {"internal/gatecase internal/pgserver store/storetest", "a binary does not link testing"},
+	"testing":        {"internal/gatecase internal/pgserver internal/toolcase store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},
 	"runtime/debug":  {"internal/cli internal/daemon", "the version comes from the build, and is read once"},
 	"log":            {"examples/...", "log/slog, with what may be logged"},

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -34,6 +35,10 @@ func (t *tenant) now(skill string) (admin.Version, error) {
 // AddVersion implements [admin.Imports]. The files are read before the lock is
 // taken, unless what they are is kept already.
 func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.Content, after string, entry audit.Pending) error {
+	return s.addVersion(ctx, v, content, after, entry, nil)
+}
+
+func (s *Store) addVersion(ctx context.Context, v admin.Version, content bundle.Content, after string, entry audit.Pending, q *access.Quota) error {
 	v, err := keep.Version(v, content, entry)
 	if err != nil {
 		return err
@@ -51,7 +56,11 @@ func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.
 		if t.versions[v.ID] {
 			return fmt.Errorf("%w: there is a version %s", grant.ErrConflict, v.ID)
 		}
-		return nil
+		if v.Deleted {
+			return nil
+		}
+		_, err := t.now(v.Skill)
+		return s.fits(t, q, v.Digest, kept.Listing(), access.Usage{Skills: int(one(err != nil))})
 	}, func(t *tenant) {
 		t.versions[v.ID], t.imports = true, append(t.imports, v)
 		t.skills[v.Skill] = append(t.skills[v.Skill], v)

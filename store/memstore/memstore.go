@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -29,6 +30,8 @@ type Store struct {
 	hostRev  int64
 	tenants  map[string]*tenant
 	contents map[bundle.Digest]bundle.Bundle
+	keys     map[string]place // by id
+	claims   map[[2]string]claim
 }
 
 // A tenant is all that one tenant sees: no look-up of a method that takes a
@@ -44,14 +47,17 @@ type tenant struct {
 	versions  map[string]bool            // by id
 	imports   []admin.Version            // of all skills, in the order of their coming
 	calls     map[string]toolcall.Record
-	callIDs   []string // rising
+	callIDs   []string     // rising
+	keys      []access.Key // in the order of their coming; of the host's history: the platform's
+	made      access.Tenant
+	madeRev   int64
 }
 
 var _ store.Store = (*Store)(nil)
 
 // New returns an empty Store.
 func New() *Store {
-	return &Store{tenants: map[string]*tenant{}, contents: map[bundle.Digest]bundle.Bundle{}}
+	return &Store{tenants: map[string]*tenant{}, contents: map[bundle.Digest]bundle.Bundle{}, keys: map[string]place{}, claims: map[[2]string]claim{}}
 }
 
 // Close ends the store: every later call fails with store.ErrClosed.
@@ -196,8 +202,12 @@ func (s *Store) PolicyAt(ctx context.Context, name string) (p gate.Policy, revis
 }
 
 // Policy implements [gate.Policies].
-func (s *Store) Policy(ctx context.Context, tenant string) (gate.Policy, error) {
-	p, _, err := s.PolicyAt(ctx, tenant)
+func (s *Store) Policy(ctx context.Context, name string) (p gate.Policy, err error) {
+	err = s.read(ctx, name, func(t *tenant) error {
+		p = keep.CopyPolicy(t.policy)
+		p.Suspended = t.made.Off
+		return nil
+	})
 	return p, err
 }
 
@@ -207,6 +217,7 @@ func (s *Store) SetPolicy(ctx context.Context, name string, p gate.Policy, after
 		return err
 	}
 	p = keep.CopyPolicy(p)
+	p.Suspended = false // no part of the setting
 	return s.change(ctx, entry, func(t *tenant) error {
 		if t.policyRev != after {
 			return grant.ErrConflict

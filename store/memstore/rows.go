@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -29,6 +30,10 @@ func (s *Store) Grant(ctx context.Context, ref grant.Ref) (g grant.Grant, err er
 
 // AddGrant implements [grant.Book].
 func (s *Store) AddGrant(ctx context.Context, g grant.Grant, content bundle.Bundle, after string, entry audit.Pending) error {
+	return s.addGrant(ctx, g, content, after, entry, nil)
+}
+
+func (s *Store) addGrant(ctx context.Context, g grant.Grant, content bundle.Bundle, after string, entry audit.Pending, q *access.Quota) error {
 	g, err := keep.Grant(g, content, entry)
 	if err != nil {
 		return err
@@ -44,7 +49,8 @@ func (s *Store) AddGrant(ctx context.Context, g grant.Grant, content bundle.Bund
 		if _, ok := t.byID[g.ID]; ok {
 			return fmt.Errorf("%w: there is a grant %s", grant.ErrConflict, g.ID)
 		}
-		return nil
+		i, ok := t.newest[g.Ref]
+		return s.fits(t, q, g.Pin, content.Listing(), access.Usage{Grants: int(one(!ok || !t.grants[i].Revoked.IsZero()))})
 	}, func(t *tenant) {
 		t.byID[g.ID], t.newest[g.Ref] = len(t.grants), len(t.grants)
 		t.grants = append(t.grants, g)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -29,7 +30,8 @@ func (s *Store) Survey(ctx context.Context) (store.Survey, error) {
 		was.contents = maps.Clone(s.contents)
 		for name, t := range s.tenants {
 			was.tenants[name] = &tenant{last: t.last, policy: keep.CopyPolicy(t.policy), policyRev: t.policyRev,
-				grants: slices.Clone(t.grants), imports: slices.Clone(t.imports), calls: maps.Clone(t.calls), callIDs: slices.Clone(t.callIDs)}
+				grants: slices.Clone(t.grants), imports: slices.Clone(t.imports), calls: maps.Clone(t.calls), callIDs: slices.Clone(t.callIDs),
+				keys: slices.Clone(t.keys), made: t.made, madeRev: t.madeRev}
 		}
 		return nil
 	})
@@ -78,6 +80,21 @@ func (v survey) Grants(ctx context.Context, name string) iter.Seq2[grant.Grant, 
 // Versions implements [store.Survey].
 func (v survey) Versions(ctx context.Context, name string) iter.Seq2[admin.Version, error] {
 	return each(ctx, v, name, func(t *tenant) []admin.Version { return t.imports })
+}
+
+// Keys implements [store.Survey].
+func (v survey) Keys(ctx context.Context, name string) iter.Seq2[access.Key, error] {
+	return each(ctx, v, owner(name), func(t *tenant) (list []access.Key) {
+		for _, k := range t.keys {
+			list = append(list, keep.CopyKey(k))
+		}
+		return list
+	})
+}
+
+// TenantAt implements [store.Survey].
+func (v survey) TenantAt(ctx context.Context, name string) (access.Tenant, int64, error) {
+	return v.was.TenantAt(ctx, name)
 }
 
 // Records implements [store.Survey].

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -25,6 +26,8 @@ var (
 func (k *kit) base() uint64 {
 	k.Helper()
 	k.grant(id(1), script(alpha, "scripts/base.py"), bare("base.py"))
+	k.must(k.addKey(keyOf(alpha, 1), ""))
+	k.must(k.addKey(keyOf(alpha, 2), keyID(alpha, 1)))
 	return k.size()
 }
 
@@ -119,6 +122,19 @@ func changeRefused(k *kit) {
 		{"AddVersion with an id that is taken", grant.ErrConflict, func() error {
 			return k.addVersion(versionOf(alpha, id(55), "new", fresh), fresh, "")
 		}},
+		{"AddKey after none where there is one", grant.ErrConflict, func() error { return k.addKey(keyOf(alpha, 52), "") }},
+		{"AddKey after one that is not the newest", grant.ErrConflict, func() error { return k.addKey(keyOf(alpha, 52), keyID(alpha, 2)) }},
+		{"AddKey with an id that is taken", grant.ErrConflict, func() error { return k.addKey(keyOf(alpha, 1), keyID(alpha, 51)) }},
+		{"ReplaceKey of what was replaced", grant.ErrConflict, func() error {
+			return k.replaceKey(alpha, keyID(alpha, 1), keyOf(alpha, 52), at)
+		}},
+		// This one fails last of all: the old key was written before.
+		{"ReplaceKey with an id that is taken", grant.ErrConflict, func() error {
+			return k.replaceKey(alpha, keyID(alpha, 50), keyOf(alpha, 1), at)
+		}},
+		{"RevokeKey a second time", grant.ErrConflict, func() error { return k.revokeKey(alpha, keyID(alpha, 2)) }},
+		{"SetTenant after another revision", grant.ErrConflict, func() error { return k.setTenant(tenantOf(alpha), 0) }},
+		{"SetTenant after a later revision", grant.ErrConflict, func() error { return k.setTenant(tenantOf(alpha), 2) }},
 		{"AddCall a second time", toolcall.ErrExists, func() error {
 			r := record(alpha, id(60))
 			r.Ending = "signaled"
@@ -178,6 +194,11 @@ func changeRace(k *kit) {
 	race("AddVersion of a deletion", func(i int) error {
 		return k.addVersion(deletionOf(alpha, id(400+i), "race"), bundle.Bundle{}, first[0].ID)
 	})
+	race("AddKey", func(i int) error { return k.addKey(keyOf(alpha, 500+i), keyID(alpha, 2)) })
+	race("ReplaceKey", func(i int) error { return k.replaceKey(alpha, keyID(alpha, 1), keyOf(alpha, 600+i), at) })
+	race("RevokeKey", func(int) error { return k.revokeKey(alpha, keyID(alpha, 2)) })
+	race("SetTenant", func(int) error { return k.setTenant(tenantOf(alpha), 0) })
+	race("the first AddKey of the platform", func(i int) error { return k.addKey(keyOf("", i), "") })
 	race("AddCall", func(int) error { return k.addCall(record(alpha, id(200))) })
 }
 
@@ -227,6 +248,8 @@ func (k *kit) methods() map[string]func(context.Context) error {
 		"Call":  func(ctx context.Context) error { _, err := k.store.Call(ctx, alpha, id(60)); return err },
 		"Calls": func(ctx context.Context) error { _, err := k.store.Calls(ctx, alpha, anyCall); return err },
 	}
+	maps.Copy(m, k.methodsOfAccess())
+	maps.Copy(m, k.methodsOfIdempotency())
 	for _, c := range k.changes() {
 		m[c.name] = func(ctx context.Context) error {
 			_, err := k.log.Commit(ctx, entry(c.tenant, audit.Ending, c.name), c.do)

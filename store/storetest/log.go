@@ -186,7 +186,9 @@ func logCancelled(k *kit) {
 
 // changes returns every changing method as a call that succeeds on a store that
 // has been given grant id(1) of alpha, with what reads its effect.
-func (k *kit) changes() []change {
+func (k *kit) changes() []change { return append(k.changesOfRows(), k.changesOfAccess()...) }
+
+func (k *kit) changesOfRows() []change {
 	ctx := k.Context()
 	c, imported := content("changes"), content("imported")
 	ref := script(alpha, "scripts/changes.py")

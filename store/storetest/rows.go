@@ -169,7 +169,7 @@ func settingPolicy(k *kit) {
 		k.broken("what was never set has the revision %d", n)
 	}
 	sample := policy()
-	k.whole(sample)
+	k.whole(sample, "Suspended") // it is no part of the setting: see tenant/whole
 	for i, want := range []gate.Policy{sample, {}, {Enabled: true, Timeout: 24 * time.Hour}, {Timeout: time.Microsecond}, sample} {
 		k.must(k.setPolicy(alpha, want, int64(i)))
 		got, n, err := k.store.PolicyAt(k.Context(), alpha)

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/store"
@@ -14,6 +15,8 @@ import (
 // surveyed is what a survey says of one tenant.
 type surveyed struct {
 	Policy                    any
+	Tenant                    any
+	Keys                      []access.Key
 	Grants, Versions, Records []string // by id
 	Leaves                    int
 	End                       audit.Link
@@ -24,6 +27,13 @@ func (k *kit) surveyed(v store.Survey, tenant string) (s surveyed) {
 	p, revision, err := v.PolicyAt(k.Context(), tenant)
 	k.must(err)
 	s.Policy = []any{p, revision}
+	made, revision, err := v.TenantAt(k.Context(), tenant)
+	k.must(err)
+	s.Tenant = []any{made.Name, made.Off, revision}
+	for key, err := range v.Keys(k.Context(), tenant) {
+		k.must(err)
+		s.Keys = append(s.Keys, key)
+	}
 	for g, err := range v.Grants(k.Context(), tenant) {
 		k.must(err)
 		if g.Ref.Tenant != tenant {
@@ -68,6 +78,8 @@ func surveyWhole(k *kit) {
 	k.must(k.revoke(alpha, id(2)))
 	k.must(k.addVersion(versionOf(alpha, id(1)+"z", "gone", content("gone")), content("gone"), ""))
 	k.must(k.addVersion(deletionOf(alpha, id(0), "gone"), bundle.Bundle{}, id(1)+"z"))
+	k.must(k.addKey(keyOf("", 1), ""))
+	k.must(k.setTenant(tenantOf("row alone"), 0))
 	for i := range 600 { // more than two pages
 		k.must(k.addCall(record(beta, id(2000-i))))
 	}
@@ -79,10 +91,13 @@ func surveyWhole(k *kit) {
 	k.populate("later", true)
 	k.must(k.setHost(host(), 1))
 	k.must(k.revoke(beta, id(1)))
+	k.must(k.revokeKey(alpha, keyID(alpha, 1)))
+	k.must(k.revokeKey("", keyID("", 1)))
+	k.must(k.setTenant(tenantOf(alpha), 1))
 
 	tenants, err := v.Tenants(k.Context())
 	k.must(err)
-	want := []string{hostTenant, alpha, beta}
+	want := []string{hostTenant, alpha, beta, "row alone"}
 	slices.Sort(want)
 	k.same("the tenants", tenants, want)
 	h, revision, err := v.HostAt(k.Context())
@@ -90,6 +105,10 @@ func surveyWhole(k *kit) {
 	k.same("the host's settings", []any{h, revision}, []any{host(), int64(1)})
 
 	a := k.surveyed(v, alpha)
+	k.same("the tenant", a.Tenant, []any{alpha, false, int64(1)})
+	k.same("the keys, in the order of their coming", a.Keys, []access.Key{keptKey(keyOf(alpha, 1)), keptKey(keyOf(alpha, 2))})
+	platform := slices.Collect(ignore(v.Keys(k.Context(), "")))
+	k.same("the platform's keys", platform, []access.Key{keptKey(keyOf("", 1))})
 	k.same("the grants, in the order of their coming", a.Grants, []string{id(1), id(2)})
 	k.same("the versions, in the order of their coming", a.Versions, []string{id(1), id(2), id(1) + "z", id(0)})
 	k.same("the records", a.Records, []string{id(1), id(2)})
@@ -106,7 +125,7 @@ func surveyWhole(k *kit) {
 	}
 	tip, err := v.Tip(k.Context())
 	k.must(err)
-	if n := 1 + a.Leaves + b.Leaves; tip.Size() != uint64(n) {
+	if n := 3 + a.Leaves + b.Leaves; tip.Size() != uint64(n) {
 		k.broken("the tip is that of %d leaves, and there are %d", tip.Size(), n)
 	}
 	var digests []bundle.Digest
@@ -147,6 +166,17 @@ func surveyDamaged(k *kit) {
 	// The file is the same in all five.
 	if read != 5 || damaged != 5 {
 		k.broken("of 5 contents that share a changed file the survey has read %d, and found %d damaged", read, damaged)
+	}
+}
+
+// ignore yields the values alone: an error's is the zero one, which nobody wants.
+func ignore[T any](values iter.Seq2[T, error]) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for v := range values {
+			if !yield(v) {
+				return
+			}
+		}
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/store"
 	"github.com/tracon-go/tracon/toolcall"
 )
@@ -35,12 +37,15 @@ var withoutTenant = map[string]string{
 	"Host":          "it holds for all tenants",
 	"HostAt":        "it holds for all tenants",
 	"SetHost":       "it holds for all tenants",
+	"Tenants":       "it is the platform's; tenant/list looks into it",
+	"Within":        "the changes that it returns name the tenant; quota/bounds looks into them",
+	"Sweep":         "it is of all tenants; idempotency/window looks into it",
 }
 
 // names are the types of parameters that name a tenant.
 var names = []reflect.Type{
 	reflect.TypeFor[string](), reflect.TypeFor[grant.Ref](), reflect.TypeFor[grant.Grant](), reflect.TypeFor[toolcall.Record](),
-	reflect.TypeFor[admin.Version](),
+	reflect.TypeFor[admin.Version](), reflect.TypeFor[access.Key](), reflect.TypeFor[access.Tenant](), reflect.TypeFor[idempotency.Claim](),
 }
 
 // A separation shows that a method keeps me and other apart.
@@ -54,7 +59,9 @@ type separation struct {
 // rows of mine last, and again with the two exchanged. Both have a policy, the
 // grant id(1), the call id(1) and the version id(1) of the skill "both"; me alone
 // has the grant id(2), the call id(2) and the version id(2), of the skill "mine".
-var apart = []separation{
+var apart = slices.Concat(apartAccess, apartIdempotency, apartRows)
+
+var apartRows = []separation{
 	{"Leaves", func(k *kit, me, other string) {
 		for i, leaf := range k.all(me, 0) {
 			e, link, err := audit.Decode(leaf.Bytes)
@@ -290,6 +297,7 @@ func (k *kit) populate(tenant string, mine bool) {
 		v.By = tenant
 		k.must(k.addVersion(v, c, ""))
 	}
+	k.populateAccess(tenant, mine)
 	add(id(1), "scripts/a.py", "both")
 	if mine {
 		add(id(2), "scripts/mine.py", "mine")
@@ -375,6 +383,9 @@ func reopened(k *kit) {
 	k.must(k.revoke(alpha, id(2)))
 	k.must(k.addVersion(versionOf(alpha, id(8), "gone", content("gone")), content("gone"), ""))
 	k.must(k.addVersion(deletionOf(alpha, id(9), "gone"), bundle.Bundle{}, id(8)))
+	k.begins("a key", claimOf(alpha, "key", "body", id(1)), begun(id(1)))
+	k.must(k.store.Finish(k.Context(), alpha, "key", id(1), []byte("answer")))
+	k.begins("a key", claimOf(beta, "key", "body", id(3)), begun(id(3))) // as a crash leaves it
 	n := k.size()
 	look := func() map[string]any {
 		state := map[string]any{}
@@ -386,8 +397,12 @@ func reopened(k *kit) {
 			skills, err5 := k.store.Skills(k.Context(), tenant)
 			versions, err6 := k.store.Versions(k.Context(), tenant, "gone", 0)
 			_, c, err7 := k.store.Imported(k.Context(), tenant, "both")
+			made, revision, err8 := k.store.TenantAt(k.Context(), tenant)
+			claim, err9 := k.store.Begin(k.Context(), claimOf(tenant, "key", "body", id(2)))
+			k.must(errors.Join(err8, err9))
 			k.must(errors.Join(err1, err2, err3, err4, err5, err6, err7))
-			state[tenant] = []any{grants, calls, p, rev, b.Files(), k.newest(script(tenant, "scripts/a.py")), k.all(tenant, 0), skills, versions, c.Files()}
+			state[tenant] = []any{grants, calls, p, rev, b.Files(), k.newest(script(tenant, "scripts/a.py")), k.all(tenant, 0), skills, versions, c.Files(),
+				k.keys(tenant), made, revision, claim}
 		}
 		h, rev, err := k.store.HostAt(k.Context())
 		k.must(err)

@@ -10,11 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -88,6 +90,73 @@ func Version(v admin.Version, content bundle.Content, entry audit.Pending) (admi
 		return admin.Version{}, err
 	}
 	return v, History(v.Tenant, entry)
+}
+
+// Key returns k as it is kept, or says why it cannot be kept with entry.
+func Key(k access.Key, entry audit.Pending) (access.Key, error) {
+	k = CopyKey(k)
+	k.Created, k.Expires, k.Revoked = Time(k.Created), Time(k.Expires), Time(k.Revoked)
+	if err := k.Validate(); err != nil {
+		return access.Key{}, err
+	}
+	if !k.Revoked.IsZero() || k.RevokedBy != "" || k.ReplacedBy != "" || !k.Used.IsZero() {
+		return access.Key{}, fmt.Errorf("%w: the key %s is revoked, replaced or used before it is made", access.ErrInvalid, k.ID)
+	}
+	return k, History(access.History(k.Tenant), entry)
+}
+
+// CopyKey returns a copy of k that shares nothing with it.
+func CopyKey(k access.Key) access.Key {
+	k.Roles, k.Scopes = slices.Clone(k.Roles), slices.Clone(k.Scopes)
+	return k
+}
+
+// ReplacedKey returns k as it is kept when the key id was put in its place, or says why
+// that cannot be.
+func ReplacedKey(k access.Key, id string, ends time.Time) (access.Key, error) {
+	switch {
+	case !k.Revoked.IsZero():
+		return k, fmt.Errorf("%w: key %s was revoked before", grant.ErrConflict, k.ID)
+	case k.ReplacedBy != "":
+		return k, fmt.Errorf("%w: key %s was replaced before", grant.ErrConflict, k.ID)
+	case ends.IsZero():
+		return k, fmt.Errorf("%w: key %s is replaced without an end", access.ErrInvalid, k.ID)
+	}
+	k.ReplacedBy = id
+	if ends = Time(ends); k.Expires.IsZero() || ends.Before(k.Expires) {
+		k.Expires = ends
+	}
+	return k, nil
+}
+
+// RevokedKey returns k as it is kept when it was revoked, or says why that cannot be.
+func RevokedKey(k access.Key, at time.Time, by string) (access.Key, error) {
+	if !k.Revoked.IsZero() {
+		return k, fmt.Errorf("%w: key %s was revoked before", grant.ErrConflict, k.ID)
+	}
+	if at = Time(at); at.IsZero() {
+		return k, fmt.Errorf("%w: a revocation without its time", access.ErrInvalid)
+	}
+	k.Revoked, k.RevokedBy = at, by
+	return k, nil
+}
+
+// Tenant returns t as it is kept, or says why it cannot be kept with entry.
+func Tenant(t access.Tenant, entry audit.Pending) (access.Tenant, error) {
+	t.Created = Time(t.Created)
+	if err := t.Validate(); err != nil {
+		return access.Tenant{}, err
+	}
+	return t, History(t.Name, entry)
+}
+
+// Answer returns the bytes of answer that are kept, and whether they are many; nil
+// where there is none, or too much to keep.
+func Answer(answer []byte) (kept []byte, large bool) {
+	if len(answer) == 0 || len(answer) > idempotency.MaxAnswer {
+		return nil, false
+	}
+	return slices.Clone(answer), len(answer) > idempotency.SmallAnswer
 }
 
 // Call returns a copy of r as it is kept, or says why it cannot be kept with

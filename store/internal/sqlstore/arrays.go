@@ -46,7 +46,7 @@ func (a *arrays) close() {
 // read puts into e where the histories end that the entries of batch belong to.
 func (a *arrays) read(ctx context.Context, batch []*job, e *end) error {
 	for _, j := range batch {
-		if name := j.entry.Tenant(); !strings.ContainsRune(name, 0) { // which has no history
+		if name := j.entry.Tenant(); !j.beside && !strings.ContainsRune(name, 0) { // which has no history
 			e.tenants[name] = &tenantEnd{}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/grant"
@@ -81,6 +82,10 @@ func (s *Store) Grant(ctx context.Context, ref grant.Ref) (g grant.Grant, err er
 
 // AddGrant implements [grant.Book].
 func (s *Store) AddGrant(ctx context.Context, g grant.Grant, content bundle.Bundle, after string, entry audit.Pending) error {
+	return s.addGrant(ctx, g, content, after, entry, nil)
+}
+
+func (s *Store) addGrant(ctx context.Context, g grant.Grant, content bundle.Bundle, after string, entry audit.Pending, q *access.Quota) error {
 	g, err := keep.Grant(g, content, entry)
 	if err != nil {
 		return err
@@ -92,6 +97,10 @@ func (s *Store) AddGrant(ctx context.Context, g grant.Grant, content bundle.Bund
 		}
 		if before.ID != after {
 			return refused{fmt.Errorf("%w: the newest grant for %s is another one", grant.ErrConflict, g.Ref)}
+		}
+		more := access.Usage{Grants: int(number(before.ID == "" || !before.Revoked.IsZero()))}
+		if err := w.holds(ctx, q, g.Ref.Tenant, content.Listing(), more); err != nil {
+			return err
 		}
 		if err := w.addContent(ctx, content); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -42,6 +43,10 @@ func scanVersion(row scanner, more ...any) (admin.Version, error) {
 
 // AddVersion implements [admin.Imports].
 func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.Content, after string, entry audit.Pending) error {
+	return s.addVersion(ctx, v, content, after, entry, nil)
+}
+
+func (s *Store) addVersion(ctx context.Context, v admin.Version, content bundle.Content, after string, entry audit.Pending, q *access.Quota) error {
 	v, err := keep.Version(v, content, entry)
 	if err != nil {
 		return err
@@ -57,6 +62,10 @@ func (s *Store) AddVersion(ctx context.Context, v admin.Version, content bundle.
 		var digest []byte
 		if !v.Deleted {
 			digest = v.Digest[:]
+			more := access.Usage{Skills: int(number(before.ID == "" || before.Deleted))}
+			if err := w.holds(ctx, q, v.Tenant, content.Listing(), more); err != nil {
+				return err
+			}
 			if err := w.addContent(ctx, content); err != nil {
 				return err
 			}

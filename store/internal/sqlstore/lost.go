@@ -21,7 +21,7 @@ const (
 
 // sent is the last leaf of the transaction whose commit was sent last.
 type sent struct {
-	index int64
+	index int64 // below zero: it had none
 	hash  audit.Hash
 }
 
@@ -72,6 +72,9 @@ const settleTry = 100 * time.Millisecond
 // the error lost stands for. It returns nil where it was made, lost where it was
 // not, and errUnsettled where the database did not tell in time.
 func (w *writer) settle(lost error) error {
+	if w.sent.index < 0 {
+		return lost // what stands beside the record may be made a second time
+	}
 	ctx, cancel := w.context()
 	defer cancel()
 	for {

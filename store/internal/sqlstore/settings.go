@@ -26,13 +26,18 @@ func scanSetting(row *sql.Row, of string, v any) (revision int64, err error) {
 	case err != nil:
 		return 0, err
 	}
-	if text, err = withoutSum(text, of, revision); err == nil {
+	return revision, readSetting(revision, text, of, v)
+}
+
+func readSetting(revision int64, text []byte, of string, v any) error {
+	text, err := withoutSum(text, of, revision)
+	if err == nil {
 		err = decode(text, v)
 	}
 	if err != nil {
-		return 0, damaged("the setting of revision %d: %w", revision, err)
+		return damaged("the setting of revision %d: %w", revision, err)
 	}
-	return revision, nil
+	return nil
 }
 
 func decode(text []byte, v any) error {
@@ -115,9 +120,30 @@ func (s *Store) PolicyAt(ctx context.Context, tenant string) (p gate.Policy, rev
 }
 
 // Policy implements [gate.Policies].
-func (s *Store) Policy(ctx context.Context, tenant string) (gate.Policy, error) {
-	p, _, err := s.PolicyAt(ctx, tenant)
-	return p, err
+func (s *Store) Policy(ctx context.Context, tenant string) (p gate.Policy, err error) {
+	err = s.reads(ctx, "the tenant's policy", func() error {
+		p = gate.Policy{}
+		var revision, made sql.Null[int64]
+		var text, setting []byte
+		if err := s.read[policyInForce].QueryRowContext(ctx, tenant).Scan(&revision, &text, &made, &setting); err != nil {
+			return err
+		}
+		if revision.Valid {
+			if err := readSetting(revision.V, text, tenant, &p); err != nil {
+				return err
+			}
+		}
+		if made.Valid {
+			t, err := readTenant(tenant, made.V, setting)
+			p.Suspended = t.Off
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return gate.Policy{}, err
+	}
+	return p, nil
 }
 
 // SetPolicy implements [store.Store].

@@ -28,6 +28,30 @@ const (
 	setHost
 	policy
 	setPolicy
+	policyInForce
+
+	setTenant
+	tenantAt
+	tenantsBehind
+
+	addKey
+	newestKey
+	keyByID
+	keyOfTenant
+	keysOfTenant
+	setKey
+	useKey
+
+	skillsKept
+	grantsKept
+	bytesKept
+	contentKept
+
+	claimAt
+	setClaim
+	dropClaim
+	largeAnswers
+	sweepClaims
 
 	addGrant
 	newestGrant
@@ -58,6 +82,7 @@ const (
 	tenantBehind
 	grantsFrom
 	versionsFrom
+	keysFrom
 	callsFrom
 	contentsFrom
 
@@ -72,6 +97,8 @@ const (
 )
 
 const grantColumns = `tenant, id, skill, script, all_scripts, pin, reason, source, granted_by, granted, expires, revoked, revoked_by, min_tier, sum`
+
+const keyColumns = `id, tenant, rest, used`
 
 const versionColumns = `tenant, id, skill, digest, stored, source, reason, imported_by, imported, deleted, sum`
 
@@ -102,6 +129,44 @@ var texts = [statements]string{
 	setPolicy: `INSERT INTO policy (tenant, revision, setting) SELECT $1, CAST($2 AS BIGINT) + 1, $3
 			WHERE CAST($2 AS BIGINT) = COALESCE((SELECT revision FROM policy WHERE tenant = $1), 0)
 		ON CONFLICT (tenant) DO UPDATE SET revision = excluded.revision, setting = excluded.setting`,
+
+	policyInForce: `SELECT p.revision, p.setting, t.revision, t.setting FROM (SELECT 1 AS n) AS one
+		LEFT JOIN policy AS p ON p.tenant = $1 LEFT JOIN tenant_setting AS t ON t.tenant = $1`,
+
+	tenantAt:      `SELECT revision, setting FROM tenant_setting WHERE tenant = $1`,
+	tenantsBehind: `SELECT tenant, revision, setting FROM tenant_setting WHERE tenant > $1 ORDER BY tenant LIMIT $2`,
+	setTenant: `INSERT INTO tenant_setting (tenant, revision, setting) SELECT $1, CAST($2 AS BIGINT) + 1, $3
+			WHERE CAST($2 AS BIGINT) = COALESCE((SELECT revision FROM tenant_setting WHERE tenant = $1), 0)
+		ON CONFLICT (tenant) DO UPDATE SET revision = excluded.revision, setting = excluded.setting`,
+
+	addKey:      `INSERT INTO api_key (id, tenant, rest) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING`,
+	newestKey:   `SELECT ` + keyColumns + ` FROM api_key WHERE tenant = $1 ORDER BY n DESC LIMIT 1`,
+	keyByID:     `SELECT ` + keyColumns + ` FROM api_key WHERE id = $1`,
+	keyOfTenant: `SELECT ` + keyColumns + ` FROM api_key WHERE tenant = $1 AND id = $2`,
+	keysOfTenant: `SELECT ` + keyColumns + ` FROM api_key WHERE tenant = $1
+			AND n < COALESCE((SELECT n FROM api_key WHERE tenant = $1 AND id = $2), 9223372036854775807)
+		ORDER BY n DESC LIMIT $3`,
+	setKey:   `UPDATE api_key SET rest = $3 WHERE tenant = $1 AND id = $2`,
+	useKey:   `UPDATE api_key SET used = $2 WHERE id = $1 AND (used IS NULL OR used <= $3)`,
+	keysFrom: `SELECT n, ` + keyColumns + ` FROM api_key WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
+
+	skillsKept: `SELECT COUNT(*) FROM skill_version AS v WHERE tenant = $1 AND deleted = 0
+		AND NOT EXISTS (SELECT 1 FROM skill_version AS later WHERE later.tenant = v.tenant AND later.skill = v.skill AND later.n > v.n)`,
+	grantsKept: `SELECT COUNT(*) FROM grants AS g WHERE tenant = $1 AND revoked IS NULL AND NOT EXISTS (SELECT 1 FROM grants AS later
+		WHERE later.tenant = g.tenant AND later.skill = g.skill AND later.script = g.script AND later.n > g.n)`,
+	bytesKept: `SELECT CAST(COALESCE((SELECT SUM(size) FROM content_file WHERE content IN (SELECT digest FROM skill_version WHERE tenant = $1)), 0)
+		+ COALESCE((SELECT SUM(size) FROM content_file WHERE content IN (SELECT pin FROM grants AS g WHERE tenant = $1
+			AND NOT EXISTS (SELECT 1 FROM skill_version AS v WHERE v.digest = g.pin AND v.tenant = $1))), 0) AS BIGINT)`,
+	contentKept: `SELECT COUNT(*) FROM content WHERE digest = $1 AND erased IS NULL`,
+
+	claimAt: `SELECT body, run, begun, done, large, answer, sum FROM idempotency_key WHERE tenant = $1 AND key = $2`,
+	setClaim: `INSERT INTO idempotency_key (tenant, key, body, run, begun, done, large, answer, sum) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+		ON CONFLICT (tenant, key) DO UPDATE SET body = excluded.body, run = excluded.run, begun = excluded.begun, done = excluded.done,
+			large = excluded.large, answer = excluded.answer, sum = excluded.sum`,
+	dropClaim:    `DELETE FROM idempotency_key WHERE tenant = $1 AND key = $2`,
+	largeAnswers: `SELECT COUNT(*) FROM (SELECT 1 FROM idempotency_key WHERE tenant = $1 AND large = 1 LIMIT $2) AS one`,
+	sweepClaims: `DELETE FROM idempotency_key WHERE (tenant, key) IN
+		(SELECT tenant, key FROM idempotency_key WHERE begun < $1 ORDER BY begun LIMIT $2)`,
 
 	addGrant: `INSERT INTO grants (` + grantColumns + `)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (tenant, id) DO NOTHING`,
@@ -145,6 +210,7 @@ var texts = [statements]string{
 	tenantBehind: `SELECT MIN(tenant) FROM (SELECT MIN(tenant) AS tenant FROM tenant_head WHERE tenant > $1
 		UNION ALL SELECT MIN(tenant) FROM policy WHERE tenant > $1 UNION ALL SELECT MIN(tenant) FROM grants WHERE tenant > $1
 		UNION ALL SELECT MIN(tenant) FROM skill_version WHERE tenant > $1
+		UNION ALL SELECT MIN(tenant) FROM tenant_setting WHERE tenant > $1 UNION ALL SELECT MIN(tenant) FROM api_key WHERE tenant > $1
 		UNION ALL SELECT MIN(tenant) FROM call_record WHERE tenant > $1) AS one`,
 	grantsFrom:   `SELECT n, ` + grantColumns + ` FROM grants WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
 	versionsFrom: `SELECT n, ` + versionColumns + ` FROM skill_version WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
@@ -166,11 +232,14 @@ var (
 		savepoint, rollbackTo, release, headForUpdate, setHead, tenantHead, setTenantHead, addLeaf, leafHash, setHost, setPolicy,
 		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall,
 		call, entries, removeCall, setCall, namings, eraseContent, removeFiles, removeBlob,
+		setTenant, addKey, newestKey, keyOfTenant, setKey, useKey, skillsKept, grantsKept, bytesKept, contentKept, names,
+		claimAt, setClaim, dropClaim, largeAnswers, sweepClaims,
 	}
 	reading = []statement{
 		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,
 		versionsOfSkill, skillsOfTenant, names, declaration, files, entries, file, call, calls, callsOfSkill,
 		tenantHead, tenantBehind, grantsFrom, versionsFrom, callsFrom, contentsFrom,
+		policyInForce, tenantAt, tenantsBehind, keyByID, keyOfTenant, keysOfTenant, keysFrom, skillsKept, grantsKept, bytesKept,
 	}
 )
 

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -142,6 +143,20 @@ func (v *survey) Versions(ctx context.Context, tenant string) iter.Seq2[admin.Ve
 		version, err := scanVersion(k)
 		return version, k.key, err
 	})
+}
+
+// Keys implements [store.Survey].
+func (v *survey) Keys(ctx context.Context, tenant string) iter.Seq2[access.Key, error] {
+	return pages(ctx, v, "the keys", keysFrom, tenant, int64(0), func(rows scanner) (access.Key, int64, error) {
+		k := &keyed[int64]{rows: rows}
+		key, err := scanKey(k)
+		return key, k.key, err
+	})
+}
+
+// TenantAt implements [store.Survey].
+func (v *survey) TenantAt(ctx context.Context, name string) (access.Tenant, int64, error) {
+	return v.view.TenantAt(ctx, name)
 }
 
 // Records implements [store.Survey].

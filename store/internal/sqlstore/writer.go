@@ -20,6 +20,7 @@ const maxBatch = 256
 type job struct {
 	entry  audit.Pending
 	change func(context.Context, *writer) error // nil: the entry alone
+	beside bool                                 // a change beside the record, without an entry
 	begun  atomic.Bool                          // taken, by the writer or by a caller that has left
 	done   chan error                           // of capacity 1
 	err    error                                // why the change was refused, where it alone was
@@ -35,13 +36,23 @@ type refused struct{ error }
 // caller whose ctx ends before its change was begun gets the cause at once;
 // after that it waits for the truth.
 func (s *Store) commit(ctx context.Context, entry audit.Pending, change func(context.Context, *writer) error) error {
+	return s.make(ctx, &job{entry: entry, change: change})
+}
+
+// beside has the writer make change, which is no part of the record and has no entry:
+// nothing of it lets anybody in, or lets anything run.
+func (s *Store) beside(ctx context.Context, change func(context.Context, *writer) error) error {
+	return s.make(ctx, &job{change: change, beside: true})
+}
+
+func (s *Store) make(ctx context.Context, j *job) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if p := s.poison.Load(); p != nil {
 		return p.err
 	}
-	j := &job{entry: entry, change: change, done: make(chan error, 1)}
+	j.done = make(chan error, 1)
 	select {
 	case s.queue <- j:
 	case <-ctx.Done():
@@ -166,7 +177,7 @@ func (w *writer) transact(batch []*job, check func() error) (at stage, err error
 			return opening, err
 		}
 	}
-	before := e.frontier.Size()
+	before, made := e.frontier.Size(), false
 	for _, j := range batch {
 		if !j.begun.CompareAndSwap(false, true) {
 			continue
@@ -176,13 +187,19 @@ func (w *writer) transact(batch []*job, check func() error) (at stage, err error
 			j.err = r.error
 		} else if err != nil {
 			return changing, err
+		} else {
+			made = true
 		}
 	}
-	if e.frontier.Size() == before {
+	if !made {
 		return changing, nil // every change was refused
 	}
-	if err := w.setEnd(ctx, e); err != nil {
-		return changing, err
+	w.sent = sent{-1, audit.Hash{}}
+	if e.frontier.Size() > before {
+		if err := w.setEnd(ctx, e); err != nil {
+			return changing, err
+		}
+		w.sent = sent{int64(e.frontier.Size()) - 1, e.last}
 	}
 	if check != nil {
 		if err := check(); err != nil {
@@ -194,7 +211,6 @@ func (w *writer) transact(batch []*job, check func() error) (at stage, err error
 			return changing, err
 		}
 	}
-	w.sent = sent{int64(e.frontier.Size()) - 1, e.last}
 	return committing, tx.Commit()
 }
 
@@ -208,7 +224,7 @@ func (w *writer) one(ctx context.Context, j *job, e *end) error {
 		return err
 	}
 	err := w.own(j.change(ctx, w))
-	if err == nil {
+	if err == nil && !j.beside {
 		err = w.seal(ctx, j.entry, e)
 	}
 	if err != nil {
