@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -10,7 +11,11 @@ import (
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/audit/notary"
+	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/serve/httpapi/client"
+	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -52,6 +57,34 @@ type Runner interface {
 	Ready(ctx context.Context) error
 }
 
+// A Host is what the platform asks of a host beside its settings.
+type Host interface {
+	executor.Posturer
+
+	// Fixed reports whether a configuration file says the host's settings, so that they
+	// cannot be changed.
+	Fixed() bool
+
+	// Probe finds what runs scripts of the extension: an absolute path, one in a runtime
+	// ("runtime:NAME:/path"), or, for an empty text, wherever it is. Its error is shown
+	// to the platform.
+	Probe(ctx context.Context, ext, text string) (gate.Interpreter, error)
+
+	// Runtimes returns the runtimes, by name.
+	Runtimes(ctx context.Context) ([]client.Runtime, error)
+
+	// ImportRuntime unpacks the tar archive and gives it the name in n. Its errors are
+	// those of admin.Admin.NameRuntime, and image.ErrContent, whose text is shown.
+	ImportRuntime(ctx context.Context, n admin.Naming, archive io.Reader) (client.ImportedRuntime, error)
+
+	// RemoveRuntime takes the name away. Its errors are those of admin.Admin.RemoveRuntime.
+	RemoveRuntime(ctx context.Context, actor, name, reason string) (client.RemovedRuntime, error)
+
+	// VerifyLog computes the whole log again and compares it with what was signed. Its
+	// errors are those of audit.Log.VerifyClaims.
+	VerifyLog(ctx context.Context) (audit.Verified, error)
+}
+
 // A Store is what the API reads of what is kept; every store of this module is one.
 type Store interface {
 	admin.Store
@@ -62,9 +95,7 @@ type Store interface {
 const (
 	DefaultMaxBody   = 256 << 10        // bytes of a body that says nothing else in its operation
 	DefaultBodyTime  = 30 * time.Second // in which such a body must have come
-	DefaultPageSize  = 100              // items of one part of a list
-	MaxPageSize      = 1000
-	maxScannedLeaves = 10_000 // entries of the log that one request looks at
+	maxScannedLeaves = 10_000           // entries of the log that one request looks at
 )
 
 // A Config says what the API works on.
@@ -75,6 +106,19 @@ type Config struct {
 	Contents      gate.Contents // required; the same as Admin's
 	Log           *audit.Log    // required; the same as Admin's
 	Runner        Runner        // required
+
+	// Folders are the host's folders of skills, which all tenants have. Nil: there are none.
+	Folders *skill.Library
+
+	// Spool is the folder in which what is uploaded waits, in files that have no name.
+	// Empty: os.TempDir().
+	Spool string
+
+	// Notary proves the log. Nil: what proves it is not offered.
+	Notary *notary.Notary
+
+	// Host is what the platform asks of this host. Nil: it is not offered.
+	Host Host
 
 	// Authorizer is asked after the roles have said yes, and can only narrow. Nil: the
 	// roles decide alone.

@@ -27,6 +27,12 @@ func (s *server) metaRoutes() {
 		func(context.Context, access.Principal, *struct{}) (*answer[client.Health], error) {
 			return &answer[client.Health]{client.Health{Status: "ok"}}, nil
 		})
+	ready := operation{id: "ready", method: http.MethodGet, path: "/readyz", tag: "host", summary: "Whether scripts can run: in one word", need: openToAll, answers: notReady()}
+	route(s, ready, func(ctx context.Context, _ access.Principal, _ *struct{}) (*readiness, error) {
+		return s.ready(ctx, access.Principal{})
+	})
+	ready = operation{id: "readiness", method: http.MethodGet, path: "/v1/readiness", tag: "host", summary: "Whether scripts can run; why not, for the platform", need: anyoneSeen, answers: notReady()}
+	route(s, ready, func(ctx context.Context, p access.Principal, _ *struct{}) (*readiness, error) { return s.ready(ctx, p) })
 	route(s, operation{id: "whoami", method: http.MethodGet, path: "/v1/whoami", tag: "access", summary: "Who the credential is, and what it may do", need: anyoneSeen}, s.whoami)
 	route(s, operation{id: "version", method: http.MethodGet, path: "/v1/version", tag: "host", summary: "The version of the program", need: anyoneSeen},
 		func(context.Context, access.Principal, *struct{}) (*answer[client.ServerVersion], error) {
@@ -37,6 +43,29 @@ func (s *server) metaRoutes() {
 		func(context.Context, access.Principal, *struct{}) (*document, error) {
 			return &document{ContentType: "application/json", Body: s.spec}, nil
 		})
+}
+
+// readiness is 200 or 503, with the same body.
+type readiness struct {
+	Status int
+	Body   client.Readiness
+}
+
+func notReady() map[string]*huma.Response {
+	return map[string]*huma.Response{"503": {Description: "not ready", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Readiness"}}}}}
+}
+
+func (s *server) ready(ctx context.Context, p access.Principal) (*readiness, error) {
+	err := s.Runner.Ready(ctx)
+	if err == nil {
+		return &readiness{http.StatusOK, client.Readiness{Status: "ready"}}, nil
+	}
+	s.Logger.WarnContext(ctx, "not ready", "request", RequestID(ctx), "err", err)
+	out := client.Readiness{Status: "not ready"}
+	if p.IsPlatform() {
+		out.Why = err.Error()
+	}
+	return &readiness{http.StatusServiceUnavailable, out}, nil
 }
 
 type document struct {

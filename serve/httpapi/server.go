@@ -29,6 +29,8 @@ type server struct {
 	api  huma.API
 	mux  *http.ServeMux
 	spec []byte // the document, as it is served
+
+	heavy heavy
 }
 
 // New returns the API over c. The handler is safe for concurrent use.
@@ -62,7 +64,15 @@ func New(c Config) (http.Handler, error) {
 // routes registers every operation.
 func (s *server) routes() {
 	s.metaRoutes()
+	s.skillRoutes()
+	s.importRoutes()
 	s.grantRoutes()
+	s.reviewRoutes()
+	s.policyRoutes()
+	s.auditRoutes()
+	s.keyRoutes()
+	s.tenantRoutes()
+	s.hostRoutes()
 }
 
 // huma is the library's configuration: its own pages, its links to schemas and its

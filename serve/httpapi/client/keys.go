@@ -36,7 +36,7 @@ type MadeKey struct {
 // A Rotation replaces a key by another with the same rights.
 type Rotation struct {
 	OverlapSeconds *float64  `json:"overlapSeconds,omitempty" minimum:"0" maximum:"2592000" doc:"how long the old one holds still; none: a day; zero: it ends now"`
-	Expires        time.Time `json:"expires,omitzero" required:"false" doc:"of the new one; none: it does not expire"`
+	Expires        time.Time `json:"expires,omitzero" required:"false" doc:"of the new one; none: it lives as long as the old one was to"`
 }
 
 // A Tenant is one that the platform made.

@@ -84,6 +84,9 @@ func ParseTags(header string) (Match, error) {
 	return m, nil
 }
 
+// Any reports whether every state matches.
+func (m Match) Any() bool { return m.any }
+
 // Check says whether the present state, whose tag is now, is what was asked for.
 func (m Match) Check(now string) error {
 	if m.any {

@@ -1,0 +1,462 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/textdiff"
+	"github.com/tracon-go/tracon/serve/httpapi/client"
+	"github.com/tracon-go/tracon/serve/internal/params"
+	"github.com/tracon-go/tracon/skill"
+)
+
+func (s *server) skillRoutes() {
+	read := func(id, path, summary string) operation {
+		return operation{id: id, method: http.MethodGet, path: path, tag: "skills", summary: summary, need: may(access.ReadSkills)}
+	}
+	binary := func(kind, what string) map[string]*huma.Response {
+		return map[string]*huma.Response{"200": {Description: what, Content: map[string]*huma.MediaType{kind: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}}
+	}
+	route(s, read("list-skills", "/v1/skills", "The skills that the tenant has, by name"), s.listSkills)
+	route(s, read("get-skill", "/v1/skills/{skill}", "A skill: its files, scripts and digest, and what is amiss"), s.getSkill)
+	route(s, read("list-scripts", "/v1/skills/{skill}/scripts", "The scripts of a skill, and how they take their arguments"), s.listScripts)
+	route(s, read("skill-history", "/v1/skills/{skill}/history", "The versions of an imported skill, the newest first"), s.history)
+	route(s, read("diff-skill", "/v1/skills/{skill}/diff", "What changed between two versions; without them, since the one before the newest"), s.diffSkill)
+	route(s, read("lint-skill", "/v1/skills/{skill}/lint", "What is amiss with a skill, strictly, and what a reviewer should look at"), s.lintSkill)
+	file := read("get-file", "/v1/skills/{skill}/file", "One file of a skill, as an attachment")
+	file.answers = binary("application/octet-stream", "the bytes")
+	route(s, file, s.getFile)
+	export := read("export-skill", "/v1/skills/{skill}/export", "A skill as a zip archive, which imports with the same digest")
+	export.answers = binary("application/zip", "the archive")
+	route(s, export, s.exportSkill)
+	route(s, operation{id: "delete-skill", method: http.MethodDelete, path: "/v1/skills/{skill}", tag: "skills", summary: "Take an imported skill away; its history stays", change: true,
+		need: may(access.WriteSkills)}, s.deleteSkill)
+}
+
+func (s *server) listSkills(ctx context.Context, p access.Principal, in *struct{ params.Paging }) (*answer[client.Page[client.SkillSummary]], error) {
+	list := params.ListOf(p.Tenant, "list-skills")
+	after, err := params.ReadCursor(list, in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	imported, err := s.Admin.Skills(ctx, p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	all := []client.SkillSummary{}
+	for _, v := range imported {
+		version := toVersion(v)
+		all = append(all, client.SkillSummary{Name: v.Skill, Imported: &version})
+	}
+	if s.Folders != nil {
+		for _, f := range s.Folders.List() {
+			if !slices.ContainsFunc(imported, func(v admin.Version) bool { return v.Skill == f.Name }) { // it stands before the folder's
+				all = append(all, client.SkillSummary{Name: f.Name, Description: f.Description, Scripts: f.Scripts})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b client.SkillSummary) int { return strings.Compare(a.Name, b.Name) })
+	page := client.Page[client.SkillSummary]{Items: []client.SkillSummary{}}
+	for _, one := range all {
+		if after != "" && one.Name <= after {
+			continue
+		}
+		if len(page.Items) == in.Limit {
+			page.Next = params.NewCursor(list, page.Items[in.Limit-1].Name)
+			break
+		}
+		page.Items = append(page.Items, one)
+	}
+	return &answer[client.Page[client.SkillSummary]]{page}, nil
+}
+
+// versionOf finds the version of the tenant's skill whose id, or whose content's digest,
+// begins so: the newest one for an empty word. Found is false where the tenant has none
+// imported.
+func (s *server) versionOf(ctx context.Context, tenant, name, word string) (v admin.Version, found bool, err error) {
+	most := 1
+	if word != "" {
+		most = 0
+		if len(word) < 4 {
+			return v, false, problem(client.Invalid, "a version is named by four characters at least of its id or digest")
+		}
+	}
+	versions, err := s.Admin.Versions(ctx, tenant, name, most)
+	if err != nil {
+		return v, false, err
+	}
+	for _, v := range versions {
+		switch {
+		case v.Deleted && word == "":
+			return v, false, nil
+		case v.Deleted, !strings.HasPrefix(v.ID, word) && !strings.HasPrefix(v.Digest.Hex(), strings.TrimPrefix(word, "sha256:")):
+			continue
+		}
+		return v, true, nil
+	}
+	if word != "" {
+		err = notFound()
+	}
+	return v, false, err
+}
+
+// read reads the tenant's skill: as it is now, or as that version was.
+func (s *server) read(ctx context.Context, tenant, name, word string) (bundle.Bundle, *admin.Version, error) {
+	if err := grant.CheckName("skill", name); err != nil {
+		return bundle.Bundle{}, nil, err
+	}
+	v, imported, err := s.versionOf(ctx, tenant, name, word)
+	switch {
+	case err != nil:
+		return bundle.Bundle{}, nil, err
+	case word != "":
+		b, err := s.Store.Content(ctx, tenant, v.Digest)
+		return b, &v, err
+	}
+	host, err := s.Admin.Host(ctx)
+	if err != nil {
+		return bundle.Bundle{}, nil, err
+	}
+	b, err := s.Contents.Read(ctx, tenant, name, host.Content)
+	if err != nil || !imported {
+		return b, nil, err
+	}
+	return b, &v, nil
+}
+
+func (s *server) getSkill(ctx context.Context, p access.Principal, in *struct {
+	Skill   string `path:"skill" maxLength:"512"`
+	Version string `query:"version" maxLength:"80" doc:"beginning of a version's id or digest; none: as it is now"`
+	Content bool   `query:"content" doc:"with the files' contents"`
+}) (*tagged[client.Skill], error) {
+	done, err := s.heavy.enter(p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	b, v, err := s.read(ctx, p.Tenant, in.Skill, in.Version)
+	if err != nil {
+		return nil, err
+	}
+	out := client.Skill{Meta: client.Meta{Name: in.Skill}, Digest: b.Digest(), Files: toFiles(b, in.Content), Scripts: []client.Script{}, Diagnostics: []client.Diagnostic{}}
+	var tag string
+	if v != nil {
+		version := toVersion(*v)
+		out.Imported, tag = &version, versionTag(*v)
+	}
+	one, err := skill.FromBundle(in.Skill, b)
+	if broken, ok := errors.AsType[*skill.BrokenError](err); ok {
+		out.Diagnostics = toDiagnostics(broken.Diagnostics)
+		return &tagged[client.Skill]{tag, out}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Meta = client.Meta{Name: one.Name, Description: one.Description, License: one.License, Compatibility: one.Compatibility, AllowedTools: one.AllowedTools, Metadata: one.Metadata}
+	out.Scripts, out.Diagnostics = toScripts(one.Scripts), toDiagnostics(one.Diagnostics)
+	return &tagged[client.Skill]{tag, out}, nil
+}
+
+func (s *server) listScripts(ctx context.Context, p access.Principal, in *struct {
+	params.Paging
+	Skill string `path:"skill" maxLength:"512"`
+}) (*answer[client.Page[client.Script]], error) {
+	list := params.ListOf(p.Tenant, "list-scripts", in.Skill)
+	after, err := params.ReadCursor(list, in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	one, err := s.whole(ctx, p.Tenant, in.Skill)
+	if err != nil {
+		return nil, err
+	}
+	page := client.Page[client.Script]{Items: []client.Script{}}
+	for _, script := range toScripts(one.Scripts) {
+		if after != "" && script.Path <= after {
+			continue
+		}
+		if len(page.Items) == in.Limit {
+			page.Next = params.NewCursor(list, page.Items[in.Limit-1].Path)
+			break
+		}
+		page.Items = append(page.Items, script)
+	}
+	return &answer[client.Page[client.Script]]{page}, nil
+}
+
+// whole reads the skill as it is now, with what it says of itself.
+func (s *server) whole(ctx context.Context, tenant, name string) (skill.Skill, error) {
+	done, err := s.heavy.enter(tenant)
+	if err != nil {
+		return skill.Skill{}, err
+	}
+	defer done()
+	b, _, err := s.read(ctx, tenant, name, "")
+	if err != nil {
+		return skill.Skill{}, err
+	}
+	return skill.FromBundle(name, b)
+}
+
+func (s *server) lintSkill(ctx context.Context, p access.Principal, in *struct {
+	Skill string `path:"skill" maxLength:"512"`
+}) (*answer[client.Lint], error) {
+	one, err := s.whole(ctx, p.Tenant, in.Skill)
+	if broken, ok := errors.AsType[*skill.BrokenError](err); ok {
+		return &answer[client.Lint]{client.Lint{Diagnostics: toDiagnostics(broken.Diagnostics)}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &answer[client.Lint]{client.Lint{Diagnostics: toDiagnostics(skill.Lint(one))}}, nil
+}
+
+func (s *server) history(ctx context.Context, p access.Principal, in *struct {
+	params.Paging
+	Skill string `path:"skill" maxLength:"512"`
+}) (*answer[client.Page[client.Version]], error) {
+	list := params.ListOf(p.Tenant, "skill-history", in.Skill)
+	before, err := params.ReadCursor(list, in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := s.versionsBefore(ctx, p.Tenant, in.Skill, before, in.Limit+1)
+	if err != nil {
+		return nil, err
+	}
+	page := client.Page[client.Version]{Items: []client.Version{}}
+	for _, v := range versions {
+		if len(page.Items) == in.Limit {
+			page.Next = params.NewCursor(list, page.Items[in.Limit-1].ID)
+			break
+		}
+		page.Items = append(page.Items, toVersion(v))
+	}
+	if before == "" && len(page.Items) == 0 {
+		return nil, notFound()
+	}
+	return &answer[client.Page[client.Version]]{page}, nil
+}
+
+// versionsBefore returns at most so many versions that came before the one with that id.
+// A history is read from its newest on: few are longer than a part.
+func (s *server) versionsBefore(ctx context.Context, tenant, name, before string, most int) ([]admin.Version, error) {
+	for look := most; ; look *= 4 {
+		versions, err := s.Admin.Versions(ctx, tenant, name, look)
+		if err != nil || before == "" {
+			return versions, err
+		}
+		i := slices.IndexFunc(versions, func(v admin.Version) bool { return v.ID == before })
+		if i >= 0 && (len(versions) < look || len(versions)-i-1 >= most) {
+			return versions[i+1 : min(len(versions), i+1+most)], nil
+		}
+		if len(versions) < look {
+			return nil, problem(client.BadCursor, "the cursor is of another list, or none")
+		}
+	}
+}
+
+func (s *server) diffSkill(ctx context.Context, p access.Principal, in *struct {
+	Skill string `path:"skill" maxLength:"512"`
+	Old   string `query:"old" maxLength:"80" doc:"beginning of a version's id or digest"`
+	New   string `query:"new" maxLength:"80" doc:"the same; none: the newest"`
+}) (*answer[client.VersionDifference], error) {
+	done, err := s.heavy.enter(p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	now, found, err := s.versionOf(ctx, p.Tenant, in.Skill, in.New)
+	if err != nil || !found {
+		return nil, orNotFound(err)
+	}
+	var old admin.Version
+	if in.Old != "" {
+		old, found, err = s.versionOf(ctx, p.Tenant, in.Skill, in.Old)
+	} else {
+		old, found, err = s.versionBefore(ctx, now)
+	}
+	if err != nil || !found {
+		return nil, orNotFound(err)
+	}
+	a, err := s.Store.Files(ctx, p.Tenant, old.Digest)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.Store.Files(ctx, p.Tenant, now.Digest)
+	if err != nil {
+		return nil, err
+	}
+	out := client.VersionDifference{Old: toVersion(old), New: toVersion(now), Changes: []client.Change{}}
+	for c, err := range bundle.Changes(a, b) {
+		if err != nil {
+			return nil, err
+		}
+		out.Changes = append(out.Changes, toChange(c))
+	}
+	return &answer[client.VersionDifference]{out}, nil
+}
+
+// versionBefore finds the content that the skill had before v.
+func (s *server) versionBefore(ctx context.Context, v admin.Version) (admin.Version, bool, error) {
+	versions, err := s.versionsBefore(ctx, v.Tenant, v.Skill, v.ID, 100)
+	for _, one := range versions {
+		if !one.Deleted {
+			return one, true, err
+		}
+	}
+	return admin.Version{}, false, err
+}
+
+func orNotFound(err error) error {
+	if err == nil {
+		err = notFound()
+	}
+	return err
+}
+
+func (s *server) deleteSkill(ctx context.Context, p access.Principal, in *struct {
+	params.IfMatch
+	Skill  string `path:"skill" maxLength:"512"`
+	Reason string `query:"reason" maxLength:"4096"`
+}) (*answer[client.Version], error) {
+	m, err := in.Match()
+	if err != nil {
+		return nil, err
+	}
+	v, found, err := s.versionOf(ctx, p.Tenant, in.Skill, "")
+	if err != nil || !found {
+		return nil, orNotFound(err)
+	}
+	if err := m.Check(versionTag(v)); err != nil {
+		return nil, err
+	}
+	after := v.ID
+	if m.Any() {
+		after = ""
+	}
+	gone, err := s.Admin.DeleteSkillAfter(ctx, p.Actor, p.Tenant, in.Skill, in.Reason, after)
+	if errors.Is(err, grant.ErrConflict) && after != "" {
+		err = params.ErrPrecondition
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &answer[client.Version]{toVersion(gone)}, nil
+}
+
+// streamed is an answer that is written piece by piece, and that no browser shows.
+type streamed struct {
+	ContentType string `header:"Content-Type"`
+	Disposition string `header:"Content-Disposition"`
+	ETag        string `header:"ETag"`
+	Body        func(huma.Context)
+}
+
+func (s *server) getFile(ctx context.Context, p access.Principal, in *struct {
+	Skill   string `path:"skill" maxLength:"512"`
+	Path    string `query:"path" required:"true" minLength:"1" maxLength:"512" doc:"exactly as the skill lists it"`
+	Version string `query:"version" maxLength:"80" doc:"beginning of a version's id or digest; none: as it is now"`
+}) (*streamed, error) {
+	done, err := s.heavy.enter(p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := s.read(ctx, p.Tenant, in.Skill, in.Version)
+	done()
+	if err != nil {
+		return nil, err
+	}
+	text, digest, ok := b.Text(in.Path)
+	if !ok {
+		return nil, notFound()
+	}
+	return &streamed{ContentType: "application/octet-stream", Disposition: "attachment", ETag: params.ETag("file", digest.String()),
+		Body: func(c huma.Context) { _, _ = c.BodyWriter().Write([]byte(text)) }}, nil
+}
+
+func (s *server) exportSkill(ctx context.Context, p access.Principal, in *struct {
+	Skill   string `path:"skill" maxLength:"512"`
+	Version string `query:"version" maxLength:"80" doc:"beginning of a version's id or digest; none: as it is now"`
+}) (*streamed, error) {
+	done, err := s.heavy.enter(p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := s.read(ctx, p.Tenant, in.Skill, in.Version)
+	if err == nil {
+		_, err = b.ReadFile("SKILL.md")
+		if err != nil {
+			err = problem(client.BadContent, "a single stored script has no folder to export; get its file")
+		}
+	}
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return &streamed{ContentType: "application/zip", Disposition: "attachment", ETag: params.ETag("content", b.Digest().String()), Body: func(c huma.Context) {
+		defer done()
+		if err := skill.WriteZip(c.BodyWriter(), b); err != nil {
+			// It was begun: the connection is closed, so that nobody takes a part for the whole.
+			r, _ := humago.Unwrap(c)
+			s.Logger.Error("an archive was not written whole", "request", RequestID(r.Context()), "err", err)
+			panic(http.ErrAbortHandler)
+		}
+	}}, nil
+}
+
+func versionTag(v admin.Version) string { return params.ETag("skill", v.Tenant, v.Skill, v.ID) }
+
+func toVersion(v admin.Version) client.Version {
+	return client.Version{ID: v.ID, Tenant: v.Tenant, Skill: v.Skill, Digest: v.Digest, Stored: v.Stored, Source: shown(v.Source), Reason: v.Reason,
+		Imported: v.Imported, By: v.By, Deleted: v.Deleted}
+}
+
+func toFiles(b bundle.Bundle, content bool) []client.File {
+	list := []client.File{}
+	for _, path := range b.Paths() {
+		text, digest, _ := b.Text(path)
+		f := client.File{Path: path, Size: int64(len(text)), Digest: digest}
+		switch {
+		case !content:
+		case utf8.ValidString(text) && !strings.ContainsRune(text, 0):
+			f.Text = &text
+		default:
+			f.Data = []byte(text)
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func toScripts(scripts []skill.Script) []client.Script {
+	list := []client.Script{}
+	for _, sc := range scripts {
+		list = append(list, client.Script{Path: sc.Path, Extension: sc.Extension, Mode: string(sc.Declaration.Mode), Declared: sc.Declared,
+			Description: sc.Declaration.Description, Schema: sc.Declaration.Schema})
+	}
+	return list
+}
+
+func toDiagnostics(diagnostics []skill.Diagnostic) []client.Diagnostic {
+	list := []client.Diagnostic{}
+	for _, d := range diagnostics {
+		list = append(list, client.Diagnostic{Severity: string(d.Severity), Code: d.Code, Path: d.Path, Line: d.Line, Text: d.Text, Remedy: d.Remedy})
+	}
+	return list
+}
+
+func toChange(c bundle.Change) client.Change {
+	return client.Change{Path: c.Path, Kind: c.Kind(), Difference: textdiff.Unified(c.Path, c.Old, c.New)}
+}
