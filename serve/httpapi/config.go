@@ -14,7 +14,9 @@ import (
 	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
+	"github.com/tracon-go/tracon/serve/runs"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/toolcall"
 )
@@ -89,6 +91,7 @@ type Host interface {
 type Store interface {
 	admin.Store
 	toolcall.Store
+	idempotency.Store
 }
 
 // Limits when a [Config] leaves them zero.
@@ -106,6 +109,7 @@ type Config struct {
 	Contents      gate.Contents // required; the same as Admin's
 	Log           *audit.Log    // required; the same as Admin's
 	Runner        Runner        // required
+	Runs          *runs.Runs    // required; over the same runner, and closed by the host before it
 
 	// Folders are the host's folders of skills, which all tenants have. Nil: there are none.
 	Folders *skill.Library
@@ -138,8 +142,8 @@ func (c Config) check() error {
 	switch {
 	case c.Authenticator == nil:
 		return errors.New("httpapi: Config has no Authenticator")
-	case c.Admin == nil, c.Store == nil, c.Contents == nil, c.Log == nil, c.Runner == nil:
-		return errors.New("httpapi: Config needs Admin, Store, Contents, Log and Runner")
+	case c.Admin == nil, c.Store == nil, c.Contents == nil, c.Log == nil, c.Runner == nil, c.Runs == nil:
+		return errors.New("httpapi: Config needs Admin, Store, Contents, Log, Runner and Runs")
 	case c.Prefix != "" && (c.Prefix[0] != '/' || c.Prefix[len(c.Prefix)-1] == '/'):
 		return errors.New("httpapi: Config.Prefix begins with a slash and does not end with one")
 	}

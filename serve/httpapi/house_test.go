@@ -22,6 +22,7 @@ import (
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/schema"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
+	"github.com/tracon-go/tracon/serve/runs"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/store/memstore"
 )
@@ -122,6 +123,12 @@ func files(script string) []bundle.File {
 // newHouse has the skill greeter imported for acme and globex, and both switched on.
 func newHouse(t *testing.T, change ...func(*Config)) *house {
 	t.Helper()
+	return newHouseOver(t, echo{}, change...)
+}
+
+// newHouseOver is newHouse over another executor.
+func newHouseOver(t *testing.T, e executor.Executor, change ...func(*Config)) *house {
+	t.Helper()
 	h := &house{T: t, store: memstore.New(), logged: &lockedBuffer{}}
 	h.log = audit.NewLog(h.store)
 	contents := skill.NewImported(imports{h.store})
@@ -129,9 +136,12 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 		Schemas: schema.New(schema.Options{}), Grants: h.store, Log: h.log})
 	logger := slog.New(slog.NewJSONHandler(h.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	h.runner, err = tracon.New(tracon.Config{Gate: gates, Executor: echo{}, Calls: h.store, Logger: logger})
+	h.runner, err = tracon.New(tracon.Config{Gate: gates, Executor: e, Calls: h.store, Logger: logger})
 	h.must(err)
 	t.Cleanup(func() { h.must(h.runner.Close(context.WithoutCancel(t.Context()))) })
+	running, err := runs.New(h.runner, runs.Limits{})
+	h.must(err)
+	t.Cleanup(func() { h.must(running.Close(context.WithoutCancel(t.Context()))) })
 	h.admin = admin.New(admin.Config{Store: h.store, Log: h.log, Hosts: h.store, Contents: contents})
 	_, err = h.admin.SetHost(t.Context(), "test", func(s *gate.Host) error {
 		s.Enabled, s.TrustClaimed = true, true
@@ -147,7 +157,7 @@ func newHouse(t *testing.T, change ...func(*Config)) *house {
 		h.must(err)
 		h.importSkill(tenant, script)
 	}
-	h.config = Config{Authenticator: people(), Admin: h.admin, Store: h.store, Contents: contents, Log: h.log, Runner: h.runner, Version: "test", Logger: logger}
+	h.config = Config{Authenticator: people(), Admin: h.admin, Store: h.store, Contents: contents, Log: h.log, Runner: h.runner, Runs: running, Version: "test", Logger: logger}
 	for _, f := range change {
 		f(&h.config)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/internal/params"
+	"github.com/tracon-go/tracon/serve/runs"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -47,6 +48,7 @@ var known = []struct {
 	{audit.ErrNoEntry, client.NotFound, "there is no such thing"},
 	{grant.ErrNotFound, client.NotFound, "there is no such thing"},
 	{toolcall.ErrNotFound, client.NotFound, "there is no such thing"},
+	{runs.ErrNotFound, client.NotFound, "there is no such thing"},
 	{gate.ErrUnknown, client.NotFound, "there is no such thing"},
 	{gate.ErrPolicy, client.Invalid, ""},
 	{grant.ErrRef, client.Invalid, ""},

@@ -67,6 +67,8 @@ func (s *server) routes() {
 	s.skillRoutes()
 	s.importRoutes()
 	s.grantRoutes()
+	s.runRoutes()
+	s.callRoutes()
 	s.reviewRoutes()
 	s.policyRoutes()
 	s.auditRoutes()

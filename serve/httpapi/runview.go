@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"errors"
+
+	"github.com/tracon-go/tracon"
+	"github.com/tracon-go/tracon/serve/httpapi/client"
+	"github.com/tracon-go/tracon/serve/runs"
+	"github.com/tracon-go/tracon/toolcall"
+)
+
+// toRun is v as it is told, with the data of the files where data is true.
+func toRun(v runs.View, data bool) client.Run {
+	out := v.Outcome
+	r := client.Run{ID: v.ID, Tenant: v.Tenant, Actor: v.Actor, Skill: v.Skill, Script: v.Script, State: string(v.Stage), Begun: v.Begun, Ended: v.Ended}
+	if v.Stage != runs.Ended {
+		return r
+	}
+	r.Code, r.Text, r.Ending = v.Code(), tracon.ModelText(out, v.Err), out.Ending.Name()
+	if c, ok := errors.AsType[*tracon.Cancellation](v.Err); ok && r.Code == "cancelled" {
+		r.CancelledBy = c.By
+	}
+	if v.Err != nil { // there is no outcome, or none that was recorded
+		r.Ending = r.Code
+		return r
+	}
+	if n, ok := out.Ending.ExitCode(); ok {
+		r.ExitCode = &n
+	}
+	if n, ok := out.Ending.Signal(); ok {
+		r.Signal = &n
+	}
+	r.Abandoned, r.Truncated, r.Replaced, r.Notes = out.Abandoned, out.Truncated, out.Replaced, out.Notes
+	r.Stdout, r.Stderr, r.StdoutBytes, r.StderrBytes = &out.Stdout, &out.Stderr, len(out.Stdout), len(out.Stderr)
+	r.OutputFiles = len(out.Outputs)
+	for _, f := range out.Outputs {
+		o := client.Output{Path: f.Path, Size: int64(len(f.Data))}
+		if data {
+			o.Data = f.Data
+		}
+		r.Outputs = append(r.Outputs, o)
+		r.OutputBytes += o.Size
+	}
+	r.DurationSeconds, r.WaitedSeconds = out.Duration.Seconds(), out.Waited.Seconds()
+	r.Digest, r.Grant, r.Executor, r.Tier = out.Digest.String(), out.GrantID, out.Standing.Executor, string(out.Standing.Tier)
+	if out.Receipt.Valid() {
+		r.Audit = &client.Admitted{Index: out.Receipt.Index(), Hash: out.Receipt.Hash().String()}
+		if !out.Proof.IsZero() {
+			if text, err := out.Proof.MarshalText(); err == nil { // else it is one that none can read
+				r.Audit.Receipt = string(text)
+			}
+		}
+	}
+	return r
+}
+
+// recordedRun is a run of which the record alone is kept.
+func recordedRun(r toolcall.Record) client.Run {
+	run := client.Run{
+		ID: r.ID, Tenant: r.Tenant, Actor: r.Actor, Skill: r.Skill, Script: r.Script, State: client.RunEnded, Begun: r.Admitted, Ended: r.Ended,
+		Ending: r.Ending, ExitCode: r.ExitCode, Signal: r.Signal, Abandoned: r.Abandoned, StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
+		Truncated: r.Truncated, OutputFiles: r.OutputFiles, OutputBytes: r.OutputBytes, Notes: r.Notes, Digest: r.Digest.String(), Grant: r.Grant,
+		Executor: r.Executor, Tier: r.Tier, Audit: &client.Admitted{Index: r.AdmissionIndex},
+		DurationSeconds: r.Duration.Seconds(), WaitedSeconds: r.Waited.Seconds(),
+	}
+	if r.ExitCode == nil && r.Signal == nil {
+		run.Code = r.Ending
+	}
+	return run
+}
+
+// withoutOutput is r as a list has it.
+func withoutOutput(r client.Run) client.Run {
+	r.Stdout, r.Stderr, r.Outputs = nil, nil, nil
+	return r
+}
+
+func toCall(r toolcall.Record) client.Call {
+	return client.Call{
+		ID: r.ID, Tenant: r.Tenant, Actor: r.Actor, Skill: r.Skill, Script: r.Script, Digest: r.Digest, ScriptDigest: r.ScriptDigest, Grant: r.Grant,
+		Executor: r.Executor, Tier: r.Tier, ArgumentsBytes: r.ArgumentsBytes, ArgumentsDigest: r.ArgumentsDigest, Arguments: r.Arguments,
+		Admitted: r.Admitted, Ended: r.Ended, Ending: r.Ending, ExitCode: r.ExitCode, Signal: r.Signal, Abandoned: r.Abandoned,
+		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, OutputFiles: r.OutputFiles, OutputBytes: r.OutputBytes, Truncated: r.Truncated,
+		Notes: r.Notes, AdmissionIndex: r.AdmissionIndex, WaitedSeconds: r.Waited.Seconds(), DurationSeconds: r.Duration.Seconds(),
+	}
+}
