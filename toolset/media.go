@@ -15,8 +15,8 @@ var mediaTypes = map[string]string{
 	".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 
-// mediaType names what a file seems to be, for information.
-func mediaType(name, data string) string {
+// MediaType names what a file seems to be, for information.
+func MediaType(name, data string) string {
 	if t, ok := mediaTypes[strings.ToLower(path.Ext(name))]; ok {
 		return t
 	}

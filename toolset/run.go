@@ -203,7 +203,7 @@ func (s *Session) outcome(out tracon.Outcome) Result {
 		b.WriteString("The script wrote more than is kept.\n")
 	}
 	for _, f := range out.Outputs {
-		o := outputJSON{f.Path, len(f.Data), mediaType(f.Path, string(f.Data)), bundle.Sum(f.Data), s.t.kept.add(s.tenant, f)}
+		o := outputJSON{f.Path, len(f.Data), MediaType(f.Path, string(f.Data)), bundle.Sum(f.Data), s.t.kept.add(s.tenant, f)}
 		j.Outputs = append(j.Outputs, o)
 		fmt.Fprintf(&b, "output %s: %d bytes, %s, %s", Quote(o.Path), o.Size, o.MediaType, o.Digest)
 		if o.Handle != "" {

@@ -275,7 +275,7 @@ func (s *Session) read(ctx context.Context, arguments json.RawMessage) Result {
 	r := Result{Structured: marshal(out)}
 	if out.Binary {
 		r.Text = text + "It is not text.\n"
-		r.Files = []File{{Name: in.Path, MediaType: mediaType(in.Path, data), Data: []byte(piece)}}
+		r.Files = []File{{Name: in.Path, MediaType: MediaType(in.Path, data), Data: []byte(piece)}}
 		return r
 	}
 	r.Text = text + framed("a file of the skill", piece)

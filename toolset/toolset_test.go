@@ -13,13 +13,14 @@ import (
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/toolcase"
 	"github.com/tracon-go/tracon/schema"
 	"github.com/tracon-go/tracon/toolset"
 )
 
-func names(t *testing.T, h *house, tenant string) []string {
+func names(t *testing.T, h *toolcase.House, tenant string) []string {
 	t.Helper()
-	tools, err := h.tools.For(tenant, "model").Tools(t.Context())
+	tools, err := h.Tools.For(tenant, "model").Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,23 +34,23 @@ func names(t *testing.T, h *house, tenant string) []string {
 // Case 58: no script is granted to the tenant, and the run tool isn't offered; it is
 // as soon as one is, to that tenant alone, and no longer when the switch is off.
 func TestToolsAreShownWhereTheyServe(t *testing.T) {
-	h := open(t, nil)
+	h := toolcase.Open(t, nil)
 	reading := []string{toolset.ListSkills, toolset.LoadSkill, toolset.ReadSkillResource}
 	if got := names(t, h, "acme"); !slices.Equal(got, reading) {
 		t.Errorf("without a grant there is %q", got)
 	}
-	h.grant("acme", "scripts/shout.sh")
+	h.Grant("acme", "scripts/shout.sh")
 	if got := names(t, h, "acme"); !slices.Equal(got, append(reading, toolset.RunSkillScript)) {
 		t.Errorf("with a grant there is %q", got)
 	}
 	if got := names(t, h, "other"); !slices.Equal(got, reading) {
 		t.Errorf("another tenant has %q", got)
 	}
-	grants, err := h.desk.Grants(t.Context(), "acme", grant.Filter{})
+	grants, err := h.Desk.Grants(t.Context(), "acme", grant.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.desk.Revoke(t.Context(), "operator", "acme", grants[0].ID, ""); err != nil {
+	if _, err := h.Desk.Revoke(t.Context(), "operator", "acme", grants[0].ID, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(t, h, "acme"); !slices.Equal(got, reading) {
@@ -60,7 +61,7 @@ func TestToolsAreShownWhereTheyServe(t *testing.T) {
 // A tenant without any skill has no tool.
 func TestNoSkills(t *testing.T) {
 	exec := failing{errors.New("is never called")}
-	h := openOver(t, t.TempDir(), exec, nil)
+	h := toolcase.Over(t, t.TempDir(), exec, nil)
 	if got := names(t, h, "acme"); len(got) != 0 {
 		t.Errorf("there is %q", got)
 	}
@@ -69,9 +70,9 @@ func TestNoSkills(t *testing.T) {
 // Case 60: every property typed with one type, no unknown members, every list with
 // items, every required name a property; and the schemas are ones that can be compiled.
 func TestSchemasAreStrict(t *testing.T) {
-	h := open(t, nil)
-	h.grant("acme", "")
-	tools, err := h.tools.For("acme", "model").Tools(t.Context())
+	h := toolcase.Open(t, nil)
+	h.Grant("acme", "")
+	tools, err := h.Tools.For("acme", "model").Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +128,9 @@ func strict(t *testing.T, at string, s map[string]any) {
 
 // The names stand in the schema where there are few, so that a model can use no other.
 func TestNamesAreEnums(t *testing.T) {
-	h := open(t, nil)
-	h.grant("acme", "scripts/shout.sh")
-	tools, err := h.tools.For("acme", "model").Tools(t.Context())
+	h := toolcase.Open(t, nil)
+	h.Grant("acme", "scripts/shout.sh")
+	tools, err := h.Tools.For("acme", "model").Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,13 +145,13 @@ func TestNamesAreEnums(t *testing.T) {
 
 // Every answer, good or bad, is one that the tool's output schema allows.
 func TestAnswersFitTheirSchema(t *testing.T) {
-	h := open(t, nil)
-	h.grant("acme", "")
-	tools, err := h.tools.For("acme", "model").Tools(t.Context())
+	h := toolcase.Open(t, nil)
+	h.Grant("acme", "")
+	tools, err := h.Tools.For("acme", "model").Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, call := range []struct {
+	for _, tc := range []struct {
 		tool      int
 		arguments any
 		failed    bool
@@ -167,13 +168,13 @@ func TestAnswersFitTheirSchema(t *testing.T) {
 		{3, object{"skill": "shout", "script": "scripts/shout.sh", "inputs": []object{{"name": "in.txt", "handle": "out_guessed"}}}, true},
 		{3, object{"skill": "shout", "script": "scripts/shout.sh", "inputs": []object{{"name": "../in.txt", "text": ""}}}, true},
 	} {
-		tool := tools[call.tool]
-		r := h.call(tool.Name, call.arguments)
-		if r.Failed != call.failed {
-			t.Errorf("%s %v: failed %v: %s", tool.Name, call.arguments, r.Failed, r.Text)
+		tool := tools[tc.tool]
+		r := call(t, h, tool.Name, tc.arguments)
+		if r.Failed != tc.failed {
+			t.Errorf("%s %v: failed %v: %s", tool.Name, tc.arguments, r.Failed, r.Text)
 		}
 		if _, err := schema.New(schema.Options{}).Check(t.Context(), tool.Output, r.Structured); err != nil {
-			t.Errorf("%s %v: %v: %s", tool.Name, call.arguments, err, r.Structured)
+			t.Errorf("%s %v: %v: %s", tool.Name, tc.arguments, err, r.Structured)
 		}
 	}
 }
@@ -181,24 +182,24 @@ func TestAnswersFitTheirSchema(t *testing.T) {
 // The whole path: a script runs with arguments and a file, what it wrote is the input of
 // the next without passing through the model, and no other tenant's.
 func TestRun(t *testing.T) {
-	h := open(t, nil)
-	h.grant("acme", "")
-	h.grant("other", "")
-	r := h.call(toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh", "arguments": []string{"a b", "c"},
+	h := toolcase.Open(t, nil)
+	h.Grant("acme", "")
+	h.Grant("other", "")
+	r := call(t, h, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh", "arguments": []string{"a b", "c"},
 		"inputs": []object{{"name": "in.txt", "text": "hello"}}})
-	if r.Failed || !strings.Contains(r.Text, `"words: a b c\n"`) || !strings.Contains(h.told(r, "exitCode"), "0") {
+	if r.Failed || !strings.Contains(r.Text, `"words: a b c\n"`) || !strings.Contains(told(t, r, "exitCode"), "0") {
 		t.Fatalf("%s", r.Text)
 	}
 	if len(r.Files) != 1 || r.Files[0].Name != "out.txt" || string(r.Files[0].Data) != "HELLO" || r.Files[0].Handle == "" {
 		t.Fatalf("the files are %+v", r.Files)
 	}
 	next := object{"skill": "shout", "script": "scripts/shout.sh", "inputs": []object{{"name": "in.txt", "handle": r.Files[0].Handle}}}
-	again := h.call(toolset.RunSkillScript, next)
+	again := call(t, h, toolset.RunSkillScript, next)
 	if again.Failed || len(again.Files) != 1 || string(again.Files[0].Data) != "HELLO" {
 		t.Errorf("with a handle: %s", again.Text)
 	}
 	text, _ := json.Marshal(next)
-	if r := h.tools.For("other", "model").Call(t.Context(), toolset.RunSkillScript, text, nil); !r.Failed || h.told(r, "status") != "invalid" {
+	if r := h.Tools.For("other", "model").Call(t.Context(), toolset.RunSkillScript, text, nil); !r.Failed || told(t, r, "status") != "invalid" {
 		t.Errorf("another tenant took the file: %s", r.Text)
 	}
 }
@@ -206,27 +207,27 @@ func TestRun(t *testing.T) {
 // Case 59: a wrong script name is answered by the names it may run, a wrong skill by
 // those of the skills; a script without a grant isn't among them.
 func TestWrongNames(t *testing.T) {
-	h := open(t, nil)
-	h.grant("acme", "scripts/shout.sh")
-	r := h.call(toolset.RunSkillScript, object{"skill": "shout", "script": "shout.sh"})
-	if h.told(r, "status") != "name" || h.told(r, "names") != `["scripts/shout.sh"]` {
+	h := toolcase.Open(t, nil)
+	h.Grant("acme", "scripts/shout.sh")
+	r := call(t, h, toolset.RunSkillScript, object{"skill": "shout", "script": "shout.sh"})
+	if told(t, r, "status") != "name" || told(t, r, "names") != `["scripts/shout.sh"]` {
 		t.Errorf("a wrong script: %s", r.Structured)
 	}
-	r = h.call(toolset.RunSkillScript, object{"skill": "Shout", "script": "scripts/shout.sh"})
-	if h.told(r, "status") != "name" || h.told(r, "names") != `["shout"]` {
+	r = call(t, h, toolset.RunSkillScript, object{"skill": "Shout", "script": "scripts/shout.sh"})
+	if told(t, r, "status") != "name" || told(t, r, "names") != `["shout"]` {
 		t.Errorf("a wrong skill: %s", r.Structured)
 	}
 }
 
 // A refusal that the next call puts right: the schema's path is told.
 func TestRefusalThatHelps(t *testing.T) {
-	h := open(t, nil)
-	h.grant("acme", "")
-	r := h.call(toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/count.sh", "arguments_json": `{"n":"many"}`})
-	if h.told(r, "status") != "arguments" || !strings.Contains(r.Text, "/n") {
+	h := toolcase.Open(t, nil)
+	h.Grant("acme", "")
+	r := call(t, h, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/count.sh", "arguments_json": `{"n":"many"}`})
+	if told(t, r, "status") != "arguments" || !strings.Contains(r.Text, "/n") {
 		t.Errorf("%s", r.Text)
 	}
-	r = h.call(toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/count.sh", "arguments_json": `{"n":3}`})
+	r = call(t, h, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/count.sh", "arguments_json": `{"n":3}`})
 	if r.Failed || !strings.Contains(r.Text, "counted --n 3") {
 		t.Errorf("%s", r.Text)
 	}
@@ -236,10 +237,10 @@ func TestRefusalThatHelps(t *testing.T) {
 // JSON string, in one line, with its escapes and a model's tokens made visible. R27: the
 // exit code alone tells of success.
 func TestFraming(t *testing.T) {
-	h := open(t, nil)
-	h.grant("acme", "")
-	r := h.call(toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/fake.sh"})
-	if r.Failed || h.told(r, "exitCode") != "3" {
+	h := toolcase.Open(t, nil)
+	h.Grant("acme", "")
+	r := call(t, h, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/fake.sh"})
+	if r.Failed || told(t, r, "exitCode") != "3" {
 		t.Errorf("%s", r.Structured)
 	}
 	if n := strings.Count(r.Text, "\nstdout (data"); n != 1 {
@@ -252,10 +253,10 @@ func TestFraming(t *testing.T) {
 
 // The head and the tail of a long stream are kept, the model's limit is not the capture's.
 func TestHeadAndTail(t *testing.T) {
-	h := open(t, func(c *toolset.Config) { c.StreamBytes = 40 })
-	h.grant("acme", "")
+	h := toolcase.Open(t, func(c *toolset.Config) { c.StreamBytes = 40 })
+	h.Grant("acme", "")
 	words := strings.Repeat("ä", 100)
-	r := h.call(toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh", "arguments": []string{words, "end"}})
+	r := call(t, h, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh", "arguments": []string{words, "end"}})
 	var got struct {
 		Stdout struct {
 			Text, Tail   string
@@ -275,18 +276,18 @@ func TestHeadAndTail(t *testing.T) {
 
 // A file comes in pieces that are text, and are the file when put together.
 func TestReadInPieces(t *testing.T) {
-	h := open(t, func(c *toolset.Config) { c.ResourceBytes = 7 })
+	h := toolcase.Open(t, func(c *toolset.Config) { c.ResourceBytes = 7 })
 	var whole strings.Builder
 	for offset := 0; ; {
-		r := h.call(toolset.ReadSkillResource, object{"skill": "tales", "path": "SKILL.md", "offset": offset})
-		whole.WriteString(h.told(r, "text"))
-		next := h.told(r, "nextOffset")
+		r := call(t, h, toolset.ReadSkillResource, object{"skill": "tales", "path": "SKILL.md", "offset": offset})
+		whole.WriteString(told(t, r, "text"))
+		next := told(t, r, "nextOffset")
 		if next == "" {
 			break
 		}
 		fmt.Sscan(next, &offset)
 	}
-	if whole.String() != skills["tales/SKILL.md"] {
+	if whole.String() != toolcase.Skills["tales/SKILL.md"] {
 		t.Errorf("%q", whole.String())
 	}
 }
@@ -294,16 +295,16 @@ func TestReadInPieces(t *testing.T) {
 // Case 61: the same refused call again and again is refused each time, stands in the log
 // as one counted entry, and is answered by a wait in the end.
 func TestLoops(t *testing.T) {
-	root := folder(t, "tales")
+	root := toolcase.Folder(t, "tales")
 	synctest.Test(t, func(t *testing.T) {
-		h := openOver(t, root, failing{errors.New("is never called")}, nil)
+		h := toolcase.Over(t, root, failing{errors.New("is never called")}, nil)
 		asked, waits := 0, 0
 		for range 1000 {
-			r := h.call(toolset.RunSkillScript, object{"skill": "tales", "script": "x.sh"})
+			r := call(t, h, toolset.RunSkillScript, object{"skill": "tales", "script": "x.sh"})
 			if !r.Failed {
 				t.Fatalf("%s", r.Text)
 			}
-			if h.told(r, "status") == "rate_limited" {
+			if told(t, r, "status") == "rate_limited" {
 				waits++
 			} else {
 				asked++
@@ -312,12 +313,12 @@ func TestLoops(t *testing.T) {
 		if asked != toolset.DefaultRefusals || waits != 1000-asked {
 			t.Errorf("%d were asked and %d told to wait", asked, waits)
 		}
-		if err := h.record.Flush(t.Context()); err != nil {
+		if err := h.Record.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var counted uint64
 		entries := 0
-		for leaf, err := range h.record.Entries(t.Context(), "acme", 0) {
+		for leaf, err := range h.Record.Entries(t.Context(), "acme", 0) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -341,11 +342,11 @@ func (f failing) Execute(context.Context, executor.Request) (executor.Result, er
 
 // Case 62, R26: an executor's error holds a path and a secret, and neither reaches the model.
 func TestNothingOfTheHost(t *testing.T) {
-	root := folder(t, "shout")
-	f := openOver(t, root, failing{errors.New("open /srv/host/path: token=hunter2")}, nil)
-	f.grant("acme", "")
-	r := f.call(toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh"})
-	if !r.Failed || f.told(r, "status") != "executor_failed" {
+	root := toolcase.Folder(t, "shout")
+	f := toolcase.Over(t, root, failing{errors.New("open /srv/host/path: token=hunter2")}, nil)
+	f.Grant("acme", "")
+	r := call(t, f, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh"})
+	if !r.Failed || told(t, r, "status") != "executor_failed" {
 		t.Errorf("%s", r.Structured)
 	}
 	for _, leak := range []string{"/srv", "hunter2", root} {
@@ -357,8 +358,8 @@ func TestNothingOfTheHost(t *testing.T) {
 
 // What no tool has is said, whatever it is called.
 func TestUnknownTool(t *testing.T) {
-	h := open(t, nil)
-	if r := h.call("rm\n-rf", object{}); !r.Failed || strings.Count(r.Text, "\n") != 1 {
+	h := toolcase.Open(t, nil)
+	if r := call(t, h, "rm\n-rf", object{}); !r.Failed || strings.Count(r.Text, "\n") != 1 {
 		t.Errorf("%q", r.Text)
 	}
 }

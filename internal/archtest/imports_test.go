@@ -170,7 +170,8 @@ func TestWingsAndSiblingsNeverMeet(t *testing.T) {
 // Only the wiring, tests and examples name a concrete store or executor; the
 // front door may name the platform's default.
 func TestOnlyTheWiringNamesConcreteRooms(t *testing.T) {
-	may := map[string]string{"": "executor/process executor/sandbox", "executor/executortest": "store/memstore", "internal/gatecase": "store/memstore"}
+	may := map[string]string{"": "executor/process executor/sandbox", "executor/executortest": "store/memstore", "internal/gatecase": "store/memstore",
+		"internal/toolcase": "executor/process store/memstore"}
 	for _, r := range list(t, "linux") {
 		name := r.name()
 		if name == "internal/daemon" || strings.HasPrefix(name, "examples/") {
