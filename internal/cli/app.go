@@ -122,7 +122,7 @@ the one that was reviewed. Change one byte, and it is refused.`,
 	f.StringVar(&a.actor, "actor", "", "who acts, for the log (default: the user's name)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.runtimeCmd(), a.auditCmd(), a.witnessCmd(), a.callsCmd(), a.fsckCmd(), a.retentionCmd(),
-		a.doctorCmd(), a.conformanceCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
+		a.serveCmd(), a.doctorCmd(), a.conformanceCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
 	strictHelp(root)
 	checkUsage(root)
 	return root

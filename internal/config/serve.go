@@ -142,3 +142,45 @@ func file(key, doc string, field func(*Config) *string) Setting {
 
 // Set reports whether somebody gave the setting, in the file, by a variable or a flag.
 func (c *Config) Set(key string) bool { return c.origins[key] != "" }
+
+// KeepFromStart has c say what started says, where that holds from the start of a
+// process to its end: where everything is kept, and what is listened at. It returns
+// the keys of what c said otherwise.
+func (c *Config) KeepFromStart(started *Config) (changed []string) {
+	for _, k := range []struct {
+		key  string
+		copy func(to, from *Config)
+	}{
+		{"data", func(to, from *Config) { to.Data = from.Data }},
+		{"store", func(to, from *Config) { to.Store = from.Store }},
+		{"state", func(to, from *Config) { to.State = from.State }},
+		{"checkpoints", func(to, from *Config) { to.Checkpoints = from.Checkpoints }},
+		{"listen", func(to, from *Config) { to.Serve.Listen = from.Serve.Listen }},
+		{"metrics_listen", func(to, from *Config) { to.Serve.MetricsListen = from.Serve.MetricsListen }},
+		{"connections", func(to, from *Config) { to.Serve.Connections = from.Serve.Connections }},
+		{"connections_per_peer", func(to, from *Config) { to.Serve.ConnectionsPerPeer = from.Serve.ConnectionsPerPeer }},
+		{"traces", func(to, from *Config) { to.Serve.Traces = from.Serve.Traces }},
+		{"traces_share", func(to, from *Config) { to.Serve.TracesShare = from.Serve.TracesShare }},
+		{"metric_names", func(to, from *Config) { to.Serve.MetricNames = from.Serve.MetricNames }},
+	} {
+		i := slices.IndexFunc(Settings, func(s Setting) bool { return s.Key == k.key })
+		if Settings[i].text(c) != Settings[i].text(started) {
+			changed = append(changed, k.key)
+			k.copy(c, started)
+		}
+	}
+	if c.DatabaseURL != started.DatabaseURL { // whose text is never shown
+		changed = append(changed, "database_url")
+		c.DatabaseURL = started.DatabaseURL
+	}
+	// Whether there is TLS is decided by what is listened at; its files are read again.
+	if (c.Serve.TLSCert == "") != (started.Serve.TLSCert == "") {
+		changed = append(changed, "tls_cert", "tls_key")
+		c.Serve.TLSCert, c.Serve.TLSKey = started.Serve.TLSCert, started.Serve.TLSKey
+	}
+	if c.Serve.InsecurePlaintext != started.Serve.InsecurePlaintext {
+		changed = append(changed, "insecure_plaintext")
+		c.Serve.InsecurePlaintext = started.Serve.InsecurePlaintext
+	}
+	return changed
+}

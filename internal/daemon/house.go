@@ -52,6 +52,9 @@ type House struct {
 	// the configuration's folders. The gates and Admin have the same.
 	Contents gate.Contents
 
+	// Observer is told of every call, where it is set before Start. Nil: nobody is.
+	Observer tracon.Observer
+
 	gone     bool // the database, of which checkpoints tell: see [Verify]
 	named    *named
 	logger   *slog.Logger
@@ -124,7 +127,7 @@ func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {
 	}
 	c := h.Config
 	h.runner, err = tracon.New(tracon.Config{
-		Gate: h.Gate, Executor: e, Calls: h.Store, Receipts: h.Notary, Logger: h.logger, Pool: h.pool(),
+		Gate: h.Gate, Executor: e, Calls: h.Store, Receipts: h.Notary, Observer: h.Observer, Logger: h.logger, Pool: h.pool(),
 		Slots: c.Slots, SlotsPerTenant: c.SlotsPerTenant, Queue: c.Queue, QueuePerTenant: c.QueuePerTenant,
 		SlotWait: c.SlotWait, Grace: c.Grace,
 	})

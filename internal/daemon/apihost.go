@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/serve/httpapi"
+	"github.com/tracon-go/tracon/serve/httpapi/client"
+)
+
+// apiHost is the house as the API asks it. What takes long or changes the images is
+// done by one at a time. It is safe for concurrent use.
+type apiHost struct {
+	h    *House
+	turn *sync.Mutex
+}
+
+var _ httpapi.Host = apiHost{}
+
+func newAPIHost(h *House) apiHost { return apiHost{h, new(sync.Mutex)} }
+
+func (a apiHost) Posture(ctx context.Context) (executor.Posture, error) { return a.h.Posture(ctx) }
+
+func (a apiHost) Fixed() bool { return a.h.Config.File != "" }
+
+func (a apiHost) Probe(ctx context.Context, ext, text string) (gate.Interpreter, error) {
+	return a.h.Probe(ctx, ext, text)
+}
+
+func (a apiHost) Runtimes(ctx context.Context) ([]client.Runtime, error) {
+	found, err := a.h.Runtimes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]client.Runtime, len(found))
+	for i, r := range found {
+		list[i] = toRuntime(r)
+	}
+	return list, nil
+}
+
+func (a apiHost) ImportRuntime(ctx context.Context, n admin.Naming, archive io.Reader) (client.ImportedRuntime, error) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	made, err := a.h.ImportRuntime(ctx, n, "", archive, image.Limits{})
+	if err != nil {
+		return client.ImportedRuntime{}, err
+	}
+	return client.ImportedRuntime{Runtime: toRuntime(made.Runtime), Before: made.Before, Skipped: made.Skipped, Left: made.Left}, nil
+}
+
+func (a apiHost) RemoveRuntime(ctx context.Context, actor, name, reason string) (client.RemovedRuntime, error) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	meant, kept, err := a.h.RemoveRuntime(ctx, actor, name, reason)
+	if err != nil {
+		return client.RemovedRuntime{}, err
+	}
+	return client.RemovedRuntime{Name: name, Digest: meant, Kept: kept}, nil
+}
+
+func (a apiHost) VerifyLog(ctx context.Context) (audit.Verified, error) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	return a.h.VerifyLog(ctx, Against{}, nil)
+}
+
+func toRuntime(r Runtime) client.Runtime {
+	out := client.Runtime{Name: r.Name, Digest: r.Digest, UsedBy: r.UsedBy, Older: r.Older, Amiss: r.Amiss}
+	if i := r.Info; i != nil {
+		out.Info = &client.RuntimeInfo{Digest: i.Digest, Files: i.Files, Folders: i.Folders, Links: i.Links, Bytes: i.Bytes}
+	}
+	return out
+}
