@@ -98,7 +98,7 @@ func (s *Store) Tenants(ctx context.Context, f access.TenantFilter) (found []acc
 // Usage implements [admin.Quotas].
 func (s *Store) Usage(ctx context.Context, tenant string, now time.Time) (u access.Usage, err error) {
 	err = s.reads(ctx, "what is kept for the tenant", func() error {
-		u, err = usage(ctx, &s.read, tenant, access.Usage{Skills: 1, Bytes: 1, Grants: 1})
+		u, err = keptFor(ctx, &s.read, tenant, access.Usage{Skills: 1, Bytes: 1, Grants: 1})
 		if err != nil {
 			return err
 		}
@@ -122,8 +122,8 @@ func (s *Store) Usage(ctx context.Context, tenant string, now time.Time) (u acce
 	return u, nil
 }
 
-// usage returns what is kept for the tenant, of what of is not zero.
-func usage(ctx context.Context, p *prepared, tenant string, of access.Usage) (u access.Usage, err error) {
+// keptFor returns what is kept for the tenant, of what of is not zero.
+func keptFor(ctx context.Context, p *prepared, tenant string, of access.Usage) (u access.Usage, err error) {
 	if of.Skills > 0 {
 		if err := p[skillsKept].QueryRowContext(ctx, tenant).Scan(&u.Skills); err != nil {
 			return u, err
@@ -158,7 +158,7 @@ func (w *writer) holds(ctx context.Context, q *access.Quota, tenant string, cont
 	if named == 0 || kept == 0 {
 		_, more.Bytes = content.Size()
 	}
-	u, err := usage(ctx, &w.do, tenant, more)
+	u, err := keptFor(ctx, &w.do, tenant, more)
 	if err != nil {
 		return err
 	}
