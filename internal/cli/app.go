@@ -276,7 +276,7 @@ func (a *app) houseTo(cmd *cobra.Command, use daemon.Use, f func(ctx context.Con
 		return err
 	}
 	if h.Copied {
-		a.say("tracon: %s may not be written and has a write-ahead log: a private copy of both is read", h.Where)
+		a.say("tracon: %s has a write-ahead log beside it, and is only read: a private copy of both is", h.Where)
 	}
 	defer func() {
 		if cerr := h.Close(context.WithoutCancel(cmd.Context())); cerr != nil && err == nil {

@@ -10,10 +10,15 @@ import (
 
 	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/ownfile"
 )
 
-// lost adds to the error of a log that was lost what to do about it.
+// lost adds to the error of a log that was lost what to do about it. A key of a wrong
+// mode is not lost, and its error says what to do.
 func lost(err error) error {
+	if errors.Is(err, ownfile.ErrPrivate) {
+		return err
+	}
 	if errors.Is(err, notary.ErrLoss) || errors.Is(err, notary.ErrKey) {
 		return hint(err, "`tracon audit verify` says more; restore a newer backup, or, after the inquiry, `tracon audit accept-loss --reason …`")
 	}
@@ -26,11 +31,13 @@ func (a *app) acceptLossCmd() *cobra.Command {
 		Use:   "accept-loss",
 		Short: "Take the log as it is, after entries of it were lost",
 		Long: `A log that is shorter than what was signed, or another one, runs nothing. This
-takes it as it is: an entry says who did so, why, and what was lost; the
-checkpoints that do not fit are put aside under another name, as evidence; and
-what there is is signed. Where the key is gone, a new one is made.
+takes it as it is: an entry says who did so, why, and what was lost, by size, root and
+key; the checkpoints that do not fit are put aside under another name, as evidence;
+and what there is is signed.
 
-Receipts of what was lost, and witnesses, go on telling of it.`,
+Where the key is gone, or where a witness or a second folder to which this user can
+only add goes on telling of what was lost, a new key is made, with a new name of the
+log: give it to the witnesses. Receipts of what was lost go on telling of it.`,
 		Example: `  tracon audit accept-loss --reason 'the disk failed on Sunday; the backup is of Saturday'`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

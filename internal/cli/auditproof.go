@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -14,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/strictjson"
 )
 
 func (a *app) auditProveCmd() *cobra.Command {
@@ -27,7 +28,10 @@ func (a *app) auditProveCmd() *cobra.Command {
 hashes from it to the root of a checkpoint, and the signed checkpoint (C2SP
 tlog-proof). Its holder needs neither this log nor anybody's word, only the public
 key, to prove that the entry was written; and to show that the log was rolled
-back, should the entry no longer be there.`,
+back, should the entry no longer be there.
+
+Where a checkpoint covers the entry, nothing is written: it works on a copy that is
+only read. Else the log is signed.`,
 		Example: `  tracon audit prove 41 >receipt
   tracon audit prove --run 01991f3a-… --json
   tracon audit receipt check receipt`,
@@ -36,7 +40,7 @@ back, should the entry no longer be there.`,
 			if (len(args) == 1) == (run != "") {
 				return usage(cmd, errors.New("name an INDEX, or a call with --run"))
 			}
-			return a.at(cmd, daemon.Change, func(ctx context.Context, b backend) error {
+			prove := func(ctx context.Context, b backend) error {
 				index, err := indexOf(ctx, b, args, run)
 				if err != nil {
 					return err
@@ -56,7 +60,16 @@ back, should the entry no longer be there.`,
 				}
 				_, err = a.out.Write(receipt)
 				return err
-			})
+			}
+			err := a.at(cmd, daemon.Read, prove)
+			if !errors.Is(err, notary.ErrReadOnly) {
+				return err
+			}
+			// No checkpoint covers it yet: where the log may be written it is signed now.
+			if a.at(cmd, daemon.Change, prove) != nil {
+				return hint(err, "`tracon audit checkpoint`, where the log may be written, signs it")
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&run, "run", "", "the admission of this call")
@@ -88,8 +101,8 @@ func (a *app) receiptCheckCmd() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Check a receipt, and whether the log still has what it proves",
 		Long: `Checks that the entry in the receipt stands in the tree of its checkpoint and that
-the log's key has signed that, and then that the log still goes on from there. FILE
-is what ` + "`tracon audit prove`" + ` wrote, or what ` + "`tracon run --json`" + ` did; - is standard input.
+the log's key has signed that, and then that the log still goes on from there. The
+log is only read. FILE is what ` + "`tracon audit prove`" + ` wrote, or what ` + "`tracon run --json`" + ` did; - is standard input.
 
 With --key it needs no log: the receipt alone is checked, against that key.
 
@@ -116,7 +129,7 @@ receipt; 7 unsigned: it has no signature of the key.`,
 				p, err := audit.OpenProof(text, k)
 				return a.tellReceipt(p, err)
 			}
-			return a.at(cmd, daemon.Change, func(ctx context.Context, b backend) error {
+			return a.at(cmd, daemon.Read, func(ctx context.Context, b backend) error {
 				p, err := b.CheckReceipt(ctx, text)
 				return a.tellReceipt(p, err)
 			})
@@ -131,14 +144,16 @@ func receiptIn(text []byte) ([]byte, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		return text, nil
 	}
-	var answer struct {
-		Receipt string // of prove
-		Audit   struct{ Receipt string }
-	}
-	if err := json.Unmarshal(text, &answer); err != nil {
+	_, v, err := strictjson.Decode(text, strictjson.Limits{})
+	if err != nil {
 		return nil, fmt.Errorf("the answer of a run: %w", err)
 	}
-	receipt := cmp.Or(answer.Receipt, answer.Audit.Receipt)
+	answer, _ := v.(map[string]any)
+	log, _ := answer["audit"].(map[string]any)
+	receipt, ok := answer["receipt"].(string) // of prove
+	if !ok {
+		receipt, _ = log["receipt"].(string)
+	}
 	if receipt == "" {
 		return nil, errors.New("there is no receipt in this answer")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -68,12 +69,12 @@ func (a *app) auditVerifyCmd() *cobra.Command {
 it, stands at its place, follows its tenant's entry before it, and that all have
 the root that is kept. Then it compares with every signed checkpoint that can be
 reached: in the data folder, in the second folder, the high-water mark, and those
-named with --checkpoints. It names the first bad entry.
+named with --checkpoints; and asks the witnesses. It names the first bad entry.
 
 A copy is verified with --data: everything that is needed lies in the data
 folder, and nothing there is changed; this user need not have the right to write.
-With --alone, what lies elsewhere is left out: an old backup is behind
-that. Trust begins with the key that signed first; whoever can replace the whole
+With --alone, what lies elsewhere is left out and nobody is asked: an old backup is
+behind that, and it works offline. Trust begins with the key that signed first; whoever can replace the whole
 folder can replace that too, so keep it elsewhere and name it with --key.
 
 Exit codes:
@@ -105,7 +106,7 @@ Exit codes:
 	}
 	cmd.Flags().StringVar(&key, "key", "", "public key that signed first (default: that in the data folder)")
 	cmd.Flags().StringArrayVar(&against.Files, "checkpoints", nil, "file of checkpoints that was kept elsewhere (repeatable)")
-	cmd.Flags().BoolVar(&against.Alone, "alone", false, "leave out what lies outside of the data folder: for a copy or an old backup")
+	cmd.Flags().BoolVar(&against.Alone, "alone", false, "leave out what lies outside of the data folder, and ask no witness: for a copy or an old backup, and offline")
 	return cmd
 }
 
@@ -143,6 +144,8 @@ func (a *app) tellVerified(v audit.Verified, err error) error {
 			fmt.Fprintf(a.out, "signed: %d of them, by %d checkpoints, key %s\n", v.Signed, v.Claims, v.Key)
 		}
 		return nil
+	case word == "" && errors.Is(err, notary.ErrQuorum):
+		return hint(err, "%s", remedyFor(err))
 	case word == "":
 		return err
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,7 +12,6 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
-	"github.com/tracon-go/tracon/internal/daemon"
 )
 
 func (l *local) Examine(ctx context.Context, tier grant.Tier) (examination, error) {
@@ -44,40 +42,13 @@ func (l *local) Examine(ctx context.Context, tier grant.Tier) (examination, erro
 	return concluded(findings, tier, need, host, policy, posture), nil
 }
 
-// anchors tells what besides the data folder would show a log that was rolled
-// back. That there is little is told, and is no fault by itself.
-func anchors(c *config.Config) finding {
-	var has, lacks []string
-	say := func(there bool, what, how string) {
-		if there {
-			has = append(has, what)
-		} else {
-			lacks = append(lacks, how)
-		}
-	}
-	say(c.State != "", "a mark in "+c.State, "`state`, a folder for the mark")
-	say(c.Checkpoints != "", "checkpoints in "+c.Checkpoints, "`checkpoints`, a folder on another disk")
-	say(len(c.Witnesses) > 0, fmt.Sprintf("%d witnesses, of which %d must sign", len(c.Witnesses), c.WitnessQuorum), "`witnesses`, which somebody else runs")
-	f := finding{What: "log's anchors", OK: true, Detail: cmp.Or(strings.Join(has, "; "), "none")}
-	if len(lacks) > 0 {
-		f.Remedy = "more can be had: " + strings.Join(lacks, "; ")
-	}
-	return f
-}
-
 func (l *local) examine(ctx context.Context) ([]finding, error) {
 	h := l.h
 	findings := []finding{{"data", true, h.Where, ""}}
 	if h.Config.File != "" {
 		findings = append(findings, finding{"configuration", true, h.Config.File, ""})
 	}
-	if v, err := h.VerifyLog(ctx, daemon.Against{}, nil); err != nil {
-		word, _ := faultOf(err)
-		findings = append(findings, finding{"log", false, err.Error(), remedyOf(word)})
-	} else {
-		findings = append(findings, finding{"log", true, fmt.Sprintf("%d entries add up, %d are signed", v.Tree.Size, v.Signed), ""})
-	}
-	findings = append(findings, anchors(h.Config))
+	findings = append(findings, l.examineLog(ctx)...)
 	host, err := h.Hosts.Host(ctx)
 	if err != nil {
 		return nil, err

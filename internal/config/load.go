@@ -184,6 +184,9 @@ type Value struct {
 	Doc    string `json:"doc"`
 }
 
+// Given reports whether somebody has set the setting: its value is no default.
+func (c *Config) Given(key string) bool { return c.origins[key] != "" }
+
 // Values returns every setting with its origin, in the order of the table.
 func (c *Config) Values() []Value {
 	values := make([]Value, len(Settings))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/image"
@@ -19,7 +20,7 @@ import (
 // nothing of dead processes either.
 func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64), tell func(fsck.Finding)) (fsck.Report, error) {
 	instances := filepath.Join(h.Config.Data, InstancesFolder)
-	var failed error
+	var failed, silent error
 	report, err := fsck.Check(ctx, fsck.Config{
 		Store: h.Store, Log: h.Log, Progress: progress,
 		Verify: func(ctx context.Context, progress func(uint64)) (uint64, error) {
@@ -32,6 +33,10 @@ func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64
 				return tree.Size, err
 			}
 			v, err := h.VerifyLog(ctx, Against{}, progress)
+			if errors.Is(err, notary.ErrQuorum) || errors.Is(err, notary.ErrPlace) {
+				silent = err // what the log is in itself is known even so
+				err = nil
+			}
 			return v.Tree.Size, err
 		},
 		Alive: func(admission audit.Entry) bool {
@@ -47,6 +52,10 @@ func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64
 	}, tell)
 	if err = errors.Join(err, failed); err != nil {
 		return report, err
+	}
+	if silent != nil {
+		report.Findings++
+		tell(fsck.Finding{Invariant: "anchors", What: silent.Error(), Remedy: "make the place or the witness answer again; until then a log that was rolled back does not show there"})
 	}
 	err = h.fsckImages(ctx, progress, func(f fsck.Finding) {
 		report.Findings++

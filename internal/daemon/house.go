@@ -56,6 +56,7 @@ type House struct {
 	Observer tracon.Observer
 
 	gone     bool // the database, of which checkpoints tell: see [Verify]
+	answers  []notary.Answer
 	named    *named
 	logger   *slog.Logger
 	roots    bool               // the configuration's roots were added to Skills
@@ -98,7 +99,7 @@ func OpenTo(ctx context.Context, use Use, c *config.Config, logger *slog.Logger)
 		Hosts: h.Hosts, Policies: st, Contents: h.Contents, Declarer: &skill.Declarations{},
 		Schemas: schema.New(schema.Options{}), Grants: st, Log: h.Log, Instance: h.id,
 	})
-	if h.Notary, err = h.notary(); err != nil {
+	if h.Notary, err = h.notary(use); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	h.Admin = admin.New(admin.Config{Store: st, Log: h.Log, Hosts: h.Hosts, Contents: h.Contents})

@@ -10,6 +10,7 @@ import (
 	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/witness"
+	"github.com/tracon-go/tracon/store/postgres"
 )
 
 // DefaultCheckpointInterval is how often a process that runs scripts signs the log.
@@ -18,7 +19,7 @@ const DefaultCheckpointInterval = time.Minute
 // signTime is how long signing may take, witnesses included.
 const signTime = 2 * time.Minute
 
-func (h *House) notary() (*notary.Notary, error) {
+func (h *House) notary(use Use) (*notary.Notary, error) {
 	c := h.Config
 	var witnesses []notary.Witness
 	for _, text := range c.Witnesses {
@@ -31,9 +32,10 @@ func (h *House) notary() (*notary.Notary, error) {
 	if c.WitnessQuorum > len(witnesses) {
 		return nil, fmt.Errorf("configuration: witness_quorum is %d, and there are %d witnesses", c.WitnessQuorum, len(witnesses))
 	}
+	_, shared := h.Store.(*postgres.Store)
 	return notary.New(notary.Config{
 		Log: h.Log, Data: c.Data, Second: c.Checkpoints, State: c.State, Tenant: gate.HostTenant, Logger: h.logger,
-		Witnesses: witnesses, Quorum: c.WitnessQuorum,
+		Witnesses: witnesses, Quorum: c.WitnessQuorum, Shared: shared, StateRequired: c.Given("state"), ReadOnly: use < Change,
 	})
 }
 

@@ -12,23 +12,36 @@ import (
 type Against struct {
 	Key   audit.PublicKey // that signed first, and somebody must keep a checkpoint by it; empty: the one in the data folder
 	Files []string        // of checkpoints that were kept elsewhere
-	Alone bool            // with what lies in the data folder and Files only: it is a copy, or an old backup
+	Alone bool            // with what lies in the data folder and Files only, and no witness is asked: it is a copy, or an old backup
 }
 
-// VerifyLog computes the log again and compares it with what was signed. Progress
-// is called with the number of entries done, now and then.
+// VerifyLog computes the log again and compares it with what was signed, and asks the
+// witnesses: see [House.Witnesses]. Progress is called with the number of entries
+// done, now and then.
 //
 // # Errors
 //
 // Those of [audit.Log.VerifyClaims]; audit.ErrMissing for a checkpoint that is
-// gone from the data folder.
+// gone from the data folder; notary.ErrPlace for the second folder, where it cannot be
+// read; notary.ErrQuorum where too few witnesses vouch for the log.
 func (h *House) VerifyLog(ctx context.Context, a Against, progress func(uint64)) (audit.Verified, error) {
 	v, err := h.verifyLog(ctx, a, progress)
+	if err == nil && !a.Alone {
+		h.answers, err = h.Notary.Ask(ctx)
+		for _, w := range h.answers {
+			if !w.OK && err == nil {
+				h.logger.Error("a witness has not vouched for the log", "witness", w.Witness, "err", w.Detail)
+			}
+		}
+	}
 	if err == nil && h.gone {
 		err = fmt.Errorf("%w: the database %s is gone, and there are checkpoints beside it", audit.ErrRolledBack, h.Where)
 	}
 	return v, err
 }
+
+// Witnesses returns what each witness said to the last VerifyLog.
+func (h *House) Witnesses() []notary.Answer { return h.answers }
 
 func (h *House) verifyLog(ctx context.Context, a Against, progress func(uint64)) (audit.Verified, error) {
 	keys, err := h.Notary.Keys()
@@ -45,7 +58,7 @@ func (h *House) verifyLog(ctx context.Context, a Against, progress func(uint64))
 		}
 		return audit.Verified{Tree: tree}, err
 	}
-	keepers := []audit.Claims{notary.Claims("the data folder", notary.File(h.Config.Data))}
+	keepers := []audit.Claims{h.Notary.Here()}
 	if !a.Alone {
 		all, err := h.Notary.Claims()
 		if err != nil {
@@ -62,6 +75,9 @@ func (h *House) verifyLog(ctx context.Context, a Against, progress func(uint64))
 	}
 	if err == nil && !a.Alone {
 		err = h.Notary.Missing(ctx)
+	}
+	if err == nil && !a.Alone {
+		err = h.Notary.Others(ctx)
 	}
 	return v, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,3 +25,12 @@ func shared(mode fs.FileMode) bool { return mode.Perm()&0o077 != 0 }
 
 // changeable reports whether others may change what is in a folder of that mode.
 func changeable(mode fs.FileMode) bool { return mode.Perm()&0o022 != 0 }
+
+// owner returns the user to whom it belongs.
+func owner(in fs.FileInfo) (uid int, ok bool) {
+	st, ok := in.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(st.Uid), true
+}

@@ -17,3 +17,6 @@ func open(path string, how int) (*os.File, error) {
 // Windows has no such bits.
 func shared(fs.FileMode) bool     { return false }
 func changeable(fs.FileMode) bool { return false }
+
+// Windows has owners of another kind.
+func owner(fs.FileInfo) (uid int, ok bool) { return 0, false }

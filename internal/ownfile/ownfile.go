@@ -86,13 +86,35 @@ func Probe(folder string) error {
 // # Errors
 //
 // ErrPrivate where others may write to it; Windows has no such bits.
-func CheckFolder(path string) error {
+func CheckFolder(path string) error { return check(path, "700") }
+
+// CheckOwner says what is amiss with the owner or the mode of a file or a folder in
+// which others must change nothing: it belongs to this user or to root.
+//
+// # Errors
+//
+// ErrPrivate where others may write to it; Windows has no such bits.
+func CheckOwner(path string) error {
+	in, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if uid, ok := owner(in); ok && uid != os.Geteuid() && uid != 0 {
+		return fmt.Errorf("%s belongs to the user %d, and this is %d: %w; chown it, and think of who may have changed what is in it", path, uid, os.Geteuid(), ErrPrivate)
+	}
+	if in.IsDir() {
+		return check(path, "700")
+	}
+	return check(path, "600")
+}
+
+func check(path, mode string) error {
 	in, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	if changeable(in.Mode()) {
-		return fmt.Errorf("%s has mode %s: %w; chmod 700 it, and think of who may have changed what is in it", path, in.Mode(), ErrPrivate)
+		return fmt.Errorf("%s has mode %s: %w; chmod %s it, and think of who may have changed what is in it", path, in.Mode(), ErrPrivate, mode)
 	}
 	return nil
 }

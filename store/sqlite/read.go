@@ -21,11 +21,12 @@ const MaxCopy = 16 << 30
 // every change fails, and the tables stay as they are. It is for one that is in
 // use, which others go on changing, and for a copy that this user may not write.
 //
-// Where the file or its folder may not be written, nothing is made beside it. If
-// it has a write-ahead log, both are copied into a folder of the user's own below
-// [os.TempDir], up to MaxCopy, for what stands in that log is part of the store;
-// Close removes the copy. If it has none, it is read where it lies, and Close is an
-// error where somebody else changed it meanwhile.
+// What stands in a write-ahead log beside the file is part of the store, and stays
+// there. Where nobody has the file open, or it or its folder may not be written, both
+// are copied into a folder of the user's own below [os.TempDir], up to MaxCopy; Close
+// removes the copy. If there is none, the file is read where it lies; where it may not
+// be written nothing is made beside it, and Close is an error when somebody else
+// changed it meanwhile.
 //
 // # Errors
 //
@@ -56,22 +57,24 @@ func (f file) openToRead(ctx context.Context) (*Store, error) {
 	if !in.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: it is not a regular file; name another one", store.ErrUnusable)
 	}
+	was, err := f.pieces()
+	if err != nil {
+		return nil, f.explain(err)
+	}
 	how, leave := []string{"mode", "rw"}, func() error { return nil }
-	if errors.Join(writable(filepath.Dir(f.path)), writable(f.path)) != nil {
-		was, err := f.pieces()
-		if err != nil {
-			return nil, f.explain(err)
+	switch locked := errors.Join(writable(filepath.Dir(f.path)), writable(f.path)) != nil; {
+	case was.whole() && locked:
+		how = []string{"mode", "ro", "immutable", "1"}
+		leave = func() error { return f.still(was) }
+	case was.whole(): // there is nothing that could be written into the file
+	case locked || !f.inUse(was):
+		if f.copy, err = f.duplicate(ctx, was); err != nil {
+			return nil, err
 		}
-		if was.whole() {
-			how = []string{"mode", "ro", "immutable", "1"}
-			leave = func() error { return f.still(was) }
-		} else {
-			if f.copy, err = f.duplicate(ctx, was); err != nil {
-				return nil, err
-			}
-			folder := filepath.Dir(f.copy)
-			leave = func() error { return os.RemoveAll(folder) }
-		}
+		folder := filepath.Dir(f.copy)
+		leave = func() error { return os.RemoveAll(folder) }
+	default: // who closes the file last writes its log into it, and that must not be who reads
+		how = []string{"mode", "ro"}
 	}
 	s, err := f.read(ctx, append(how, asReader...))
 	if err != nil {
@@ -115,6 +118,13 @@ type pieces [len(beside)]struct {
 
 // whole reports whether everything stands in the file itself.
 func (p pieces) whole() bool { return p[1].size == 0 && p[2].size == 0 }
+
+// inUse reports whether somebody may have the file open: whoever has, has the index of
+// the write-ahead log beside it.
+func (f file) inUse(p pieces) bool {
+	_, err := os.Lstat(f.path + "-shm")
+	return err == nil && p[2].size == 0
+}
 
 func (f file) pieces() (p pieces, err error) {
 	for i, end := range beside {

@@ -70,3 +70,66 @@ func TestOpenToReadInUse(t *testing.T) {
 		t.Error("a store that may be written was copied")
 	}
 }
+
+// TestReadLeavesTheLog: B7, a copy that may be written is evidence too. What stands in
+// its write-ahead log is read, and stays there: neither file changes, whether the index
+// of the log was copied with them or not.
+func TestReadLeavesTheLog(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ends []string
+		copy bool
+	}{
+		{"a snapshot of the file and its log", []string{"", "-wal"}, true},
+		{"and of the index of that", []string{"", "-wal", "-shm"}, false},
+		{"of the file alone", []string{""}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			from, folder := filepath.Join(t.TempDir(), "tracon.db"), t.TempDir()
+			t.Setenv("TMPDIR", t.TempDir())
+			writer := open(t, from)
+			log := audit.NewLog(writer)
+			for i := range 3 {
+				appendTo(t, log, string(rune('a'+i)))
+			}
+			want := uint64(3)
+			if len(tt.ends) == 1 {
+				if err := writer.Close(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				defer writer.Close()
+			}
+			kept := map[string][]byte{}
+			for _, end := range tt.ends {
+				data, err := os.ReadFile(from + end)
+				if err != nil || len(data) == 0 {
+					t.Fatalf("%q: %d bytes, %v", end, len(data), err)
+				}
+				kept["tracon.db"+end] = data
+				if err := os.WriteFile(filepath.Join(folder, "tracon.db"+end), data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reader, err := sqlite.OpenToRead(t.Context(), filepath.Join(folder, "tracon.db"), sqlite.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := verified(t, audit.NewLog(reader)); n != want || reader.Copied() != tt.copy {
+				t.Errorf("it has %d entries, copied %v; want %d, %v", n, reader.Copied(), want, tt.copy)
+			}
+			if err := reader.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, name := range []string{"tracon.db", "tracon.db-wal"} {
+				now, err := os.ReadFile(filepath.Join(folder, name))
+				if kept[name] == nil && errors.Is(err, os.ErrNotExist) {
+					continue
+				}
+				if err != nil || string(now) != string(kept[name]) {
+					t.Errorf("%s was changed: %d bytes, %v; before %d", name, len(now), err, len(kept[name]))
+				}
+			}
+		})
+	}
+}
