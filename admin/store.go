@@ -22,9 +22,9 @@ type Store interface {
 
 // Quotas holds what may be kept for a tenant.
 type Quotas interface {
-	// Usage returns what is kept for the tenant at the time now, by which its keys are
+	// Kept returns what is kept for the tenant at the time now, by which its keys are
 	// counted.
-	Usage(ctx context.Context, tenant string, now time.Time) (access.Usage, error)
+	Kept(ctx context.Context, tenant string, now time.Time) (access.Usage, error)
 
 	// Within returns the methods of the store by which a tenant's rows grow, with one
 	// condition more, which is looked at in the transaction of the change: what would be

@@ -107,7 +107,7 @@ func (a *Admin) Usage(ctx context.Context, tenant string) (access.Usage, access.
 	if err != nil {
 		return access.Usage{}, access.Quota{}, err
 	}
-	u, err := a.c.Store.Usage(ctx, tenant, time.Now())
+	u, err := a.c.Store.Kept(ctx, tenant, time.Now())
 	return u, q, err
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/tracon-go/tracon/grant"
 )
 
-// Usage implements [admin.Quotas].
-func (s *Store) Usage(ctx context.Context, name string, now time.Time) (u access.Usage, err error) {
+// Kept implements [admin.Quotas].
+func (s *Store) Kept(ctx context.Context, name string, now time.Time) (u access.Usage, err error) {
 	err = s.read(ctx, owner(name), func(t *tenant) error {
 		u = s.usage(t)
 		for _, k := range t.keys {

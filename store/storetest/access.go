@@ -102,7 +102,7 @@ func (k *kit) methodsOfAccess() map[string]func(context.Context) error {
 		"UseKey":   func(ctx context.Context) error { return k.store.UseKey(ctx, keyID(alpha, 1), at) },
 		"TenantAt": func(ctx context.Context) error { _, _, err := k.store.TenantAt(ctx, alpha); return err },
 		"Tenants":  func(ctx context.Context) error { _, err := k.store.Tenants(ctx, access.TenantFilter{}); return err },
-		"Usage":    func(ctx context.Context) error { _, err := k.store.Usage(ctx, alpha, at); return err },
+		"Kept":     func(ctx context.Context) error { _, err := k.store.Kept(ctx, alpha, at); return err },
 		"Within": func(ctx context.Context) error {
 			return k.commitCtx(ctx, alpha, func(ctx context.Context, p audit.Pending) error {
 				return k.store.Within(access.Quota{}).AddGrant(ctx, grantOf(id(90), script(alpha, "scripts/w.py"), bare("base.py")), bare("base.py"), "", p)
@@ -153,8 +153,8 @@ var apartAccess = []separation{
 			k.broken("%q is answered with the tenant %q of %q, revision %d", me, t.Name, t.By, n)
 		}
 	}},
-	{"Usage", func(k *kit, me, other string) {
-		u, err := k.store.Usage(k.Context(), me, at)
+	{"Kept", func(k *kit, me, other string) {
+		u, err := k.store.Kept(k.Context(), me, at)
 		k.must(err)
 		bytes := int64(len(me+".py") + len(me+".md"))
 		k.same("what is kept", u, access.Usage{Skills: 2, Bytes: bytes, Grants: 2, Keys: 2})
@@ -489,7 +489,7 @@ func quotaBounds(k *kit) {
 	k.must(k.within(skills, alpha, "c", id(6), "", false)) // the deletion made room
 	k.wants(k.within(skills, alpha, "b", id(7), id(5), false), access.ErrQuota, "a deleted skill that comes again over the quota")
 
-	u, err := k.store.Usage(k.Context(), alpha, at)
+	u, err := k.store.Kept(k.Context(), alpha, at)
 	k.must(err)
 	bytes := access.Quota{Bytes: u.Bytes + int64(len("d"+id(8)))}
 	k.must(k.within(bytes, alpha, "d", id(8), "", false))
@@ -507,7 +507,7 @@ func quotaBounds(k *kit) {
 	k.must(k.revoke(alpha, id(3)))
 	k.must(k.grantWithin(grants, id(4), script(alpha, "b.py"), ""))
 	k.wants(k.grantWithin(grants, id(5), script(alpha, "a.py"), id(3)), access.ErrQuota, "a revoked grant that comes again over the quota")
-	u, err = k.store.Usage(k.Context(), alpha, at)
+	u, err = k.store.Kept(k.Context(), alpha, at)
 	k.must(err)
 	if u.Grants != 1 || u.Skills != 3 { // a, c and "same bytes"
 		k.broken("the usage is %+v", u)
@@ -534,7 +534,7 @@ func quotaRace(k *kit) {
 			k.broken("error: %v", err)
 		}
 	}
-	u, err := k.store.Usage(k.Context(), alpha, at)
+	u, err := k.store.Kept(k.Context(), alpha, at)
 	k.must(err)
 	if made != 2*room || u.Skills != 1+room || u.Grants != room {
 		k.broken("%d changes were made, want %d, and what is kept is %+v", made, 2*room, u)

@@ -95,8 +95,8 @@ func (s *Store) Tenants(ctx context.Context, f access.TenantFilter) (found []acc
 	return found, nil
 }
 
-// Usage implements [admin.Quotas].
-func (s *Store) Usage(ctx context.Context, tenant string, now time.Time) (u access.Usage, err error) {
+// Kept implements [admin.Quotas].
+func (s *Store) Kept(ctx context.Context, tenant string, now time.Time) (u access.Usage, err error) {
 	err = s.reads(ctx, "what is kept for the tenant", func() error {
 		u, err = keptFor(ctx, &s.read, tenant, access.Usage{Skills: 1, Bytes: 1, Grants: 1})
 		if err != nil {
