@@ -32,6 +32,8 @@ type app struct {
 	dir      string
 
 	data, config, tenant, actor string
+	server, keyFile, caFile     string
+	tenantGiven                 bool // by a flag, not by default
 	json                        bool
 }
 
@@ -118,14 +120,33 @@ the one that was reviewed. Change one byte, and it is refused.`,
 	f := root.PersistentFlags()
 	f.StringVar(&a.data, "data", "", "folder that holds the database (default: the platform's data folder)")
 	f.StringVar(&a.config, "config", "", "configuration file (default: the platform's, if it is there)")
-	f.StringVar(&a.tenant, "tenant", "local", "tenant to act for")
+	f.StringVar(&a.server, "server", "", "act on this server in place of the data folder: https://HOST[:PORT], or unix:///PATH; the key is in TRACON_KEY or --key-file")
+	f.StringVar(&a.keyFile, "key-file", "", "file with the key for the server, which nobody else may read")
+	f.StringVar(&a.caFile, "ca-file", "", "file with the certificates that the server's may be signed by (default: the system's)")
+	f.StringVar(&a.tenant, "tenant", "local", "tenant to act for; with a key of a tenant it is that one")
 	f.StringVar(&a.actor, "actor", "", "who acts, for the log (default: the user's name)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.runtimeCmd(), a.auditCmd(), a.witnessCmd(), a.callsCmd(), a.fsckCmd(), a.retentionCmd(),
-		a.serveCmd(), a.doctorCmd(), a.conformanceCmd(), a.configCmd(), a.versionCmd(), a.manCmd())
+		here(a.serveCmd()), a.doctorCmd(), a.conformanceCmd(), a.configCmd(), here(a.versionCmd()), here(a.manCmd()))
 	strictHelp(root)
 	checkUsage(root)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if a.server != "" && cmd.Annotations[hereAlone] != "" {
+			return refuseServer(cmd, a.server)
+		}
+		return nil
+	}
 	return root
+}
+
+// hereAlone marks what reads neither the data folder nor a server.
+const hereAlone = "here alone"
+
+// here marks cmd as one that works on this machine alone, whatever the variable and
+// the configuration say: told to act on a server by --server, it refuses.
+func here(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{hereAlone: "yes"}
+	return cmd
 }
 
 // checkUsage makes every complaint about a command's words exit as one.
@@ -246,8 +267,10 @@ func (a *app) who() string {
 
 func (a *app) load() (*config.Config, error) {
 	flags := map[string]string{}
-	if a.data != "" {
-		flags["data"] = a.data
+	for key, text := range map[string]string{"data": a.data, "server": a.server, "key_file": a.keyFile, "ca_file": a.caFile} {
+		if text != "" {
+			flags[key] = text
+		}
 	}
 	c, err := config.Load(config.Source{File: a.config, Flags: flags, Getenv: a.getenv, Dir: a.dir})
 	if err != nil {
@@ -263,7 +286,7 @@ func (a *app) house(cmd *cobra.Command, f func(ctx context.Context, h *daemon.Ho
 }
 
 // houseTo is house for a use that may be less.
-func (a *app) houseTo(cmd *cobra.Command, use daemon.Use, f func(ctx context.Context, h *daemon.House) error) (err error) {
+func (a *app) houseTo(cmd *cobra.Command, use daemon.Use, f func(ctx context.Context, h *daemon.House) error) error {
 	if err := gate.CheckTenant(a.tenant); err != nil {
 		return err
 	}
@@ -271,6 +294,13 @@ func (a *app) houseTo(cmd *cobra.Command, use daemon.Use, f func(ctx context.Con
 	if err != nil {
 		return err
 	}
+	if c.Server != "" {
+		return refuseServer(cmd, c.Server)
+	}
+	return a.openHouse(cmd, use, c, f)
+}
+
+func (a *app) openHouse(cmd *cobra.Command, use daemon.Use, c *config.Config, f func(ctx context.Context, h *daemon.House) error) (err error) {
 	h, err := daemon.OpenTo(cmd.Context(), use, c, a.logger())
 	if err != nil {
 		return err

@@ -53,6 +53,7 @@ func toEntryJSON(l audit.Leaf) entryJSON {
 // entryFilter chooses entries, for list and export.
 type entryFilter struct {
 	all          bool
+	leaves       bool // with the bytes that are hashed, where they are not there anyway
 	from         uint64
 	kinds        []string
 	run, actor   string
@@ -102,6 +103,18 @@ func (f *entryFilter) takes(e audit.Entry) bool {
 	return false
 }
 
+// here says why the entries are read on this machine; empty: they need not be.
+func (f *entryFilter) here() string {
+	if f.all {
+		return allTenantsHere
+	}
+	return ""
+}
+
+// allTenantsHere is why --all-tenants is for this machine alone: a key reads the
+// entries of its tenant, and the platform's those of the host.
+const allTenantsHere = "--all-tenants is for the data folder of this machine"
+
 // moment is a time as a flag: RFC 3339, or how long ago.
 type moment struct{ time.Time }
 
@@ -149,7 +162,7 @@ come within 30 seconds of another are counted.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.at(cmd, daemon.Read, func(ctx context.Context, b backend) error {
+			return a.atHere(cmd, daemon.Read, f.here(), func(ctx context.Context, b backend) error {
 				if follow {
 					return a.followLog(ctx, b, f)
 				}

@@ -61,12 +61,16 @@ only read. Else the log is signed.`,
 				_, err = a.out.Write(receipt)
 				return err
 			}
-			err := a.at(cmd, daemon.Read, prove)
+			here := ""
+			if all {
+				here = allTenantsHere
+			}
+			err := a.atHere(cmd, daemon.Read, here, prove)
 			if !errors.Is(err, notary.ErrReadOnly) {
 				return err
 			}
 			// No checkpoint covers it yet: where the log may be written it is signed now.
-			if a.at(cmd, daemon.Change, prove) != nil {
+			if a.atHere(cmd, daemon.Change, here, prove) != nil {
 				return hint(err, "`tracon audit checkpoint`, where the log may be written, signs it")
 			}
 			return nil
@@ -126,12 +130,12 @@ receipt; 7 unsigned: it has no signature of the key.`,
 				if err != nil {
 					return err
 				}
-				p, err := audit.OpenProof(text, k)
-				return a.tellReceipt(p, err)
+				leaf, c, err := openReceipt(text, k)
+				return a.tellReceipt(leaf, c, err)
 			}
 			return a.at(cmd, daemon.Read, func(ctx context.Context, b backend) error {
-				p, err := b.CheckReceipt(ctx, text)
-				return a.tellReceipt(p, err)
+				leaf, c, err := b.CheckReceipt(ctx, text)
+				return a.tellReceipt(leaf, c, err)
 			})
 		},
 	}
@@ -166,18 +170,20 @@ func provedBy(p audit.Proof) (audit.Leaf, error) {
 	return audit.Leaf{Index: p.Index, Hash: audit.LeafHash(p.Leaf), Seq: at.Seq, Entry: e}, err
 }
 
-func (a *app) tellReceipt(p audit.Proof, err error) error {
+// openReceipt opens a receipt that one of keys has signed.
+func openReceipt(text []byte, keys ...audit.PublicKey) (audit.Leaf, audit.Checkpoint, error) {
+	p, err := audit.OpenProof(text, keys...)
+	if err != nil {
+		return audit.Leaf{}, p.Checkpoint, err
+	}
+	leaf, err := provedBy(p)
+	return leaf, p.Checkpoint, err
+}
+
+func (a *app) tellReceipt(leaf audit.Leaf, c audit.Checkpoint, err error) error {
 	word, code := faultOf(err)
 	if err == nil {
 		code = 0
-	}
-	var leaf audit.Leaf
-	if err == nil {
-		proved, perr := provedBy(p)
-		if perr != nil {
-			return perr
-		}
-		leaf = proved
 	}
 	if a.json {
 		result := struct {
@@ -186,7 +192,7 @@ func (a *app) tellReceipt(p audit.Proof, err error) error {
 			Error string     `json:"error,omitempty"`
 			Entry *entryJSON `json:"entry,omitempty"`
 			Size  uint64     `json:"size"` // of the checkpoint
-		}{OK: err == nil, Fault: word, Size: p.Checkpoint.Tree.Size}
+		}{OK: err == nil, Fault: word, Size: c.Tree.Size}
 		if err != nil {
 			result.Error = err.Error()
 		} else {
@@ -204,7 +210,7 @@ func (a *app) tellReceipt(p audit.Proof, err error) error {
 		fmt.Fprintf(a.out, "%s\n", a.paint(a.out, red, word))
 		return &exitWith{code, err}
 	}
-	fmt.Fprintf(a.out, "ok: entry %d of the log %s, signed among %d\n", p.Index, p.Checkpoint.Origin, p.Checkpoint.Tree.Size)
+	fmt.Fprintf(a.out, "ok: entry %d of the log %s, signed among %d\n", leaf.Index, c.Origin, c.Tree.Size)
 	return a.pairs([][]string{{"time", leaf.Entry.Time.Format("2006-01-02T15:04:05.000000Z07:00")}, {"tenant", leaf.Entry.Tenant}, {"actor", leaf.Entry.Actor},
 		{"kind", string(leaf.Entry.Kind)}, {"subject", leaf.Entry.Subject}, {"call", leaf.Entry.Run}, {"what", gist(leaf.Entry)}})
 }
@@ -262,7 +268,8 @@ memory does not grow with the log.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.at(cmd, daemon.Read, func(ctx context.Context, b backend) (err error) {
+			return a.atHere(cmd, daemon.Read, f.here(), func(ctx context.Context, b backend) (err error) {
+				f.leaves = true
 				w := a.out
 				if out != "" {
 					file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

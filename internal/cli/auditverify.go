@@ -96,7 +96,11 @@ Exit codes:
 					return err
 				}
 			}
-			return a.at(cmd, daemon.Verify, func(ctx context.Context, b backend) error {
+			here := ""
+			if key != "" || against.Alone || len(against.Files) > 0 {
+				here = "--key, --checkpoints and --alone are for a data folder of this machine"
+			}
+			return a.atHere(cmd, daemon.Verify, here, func(ctx context.Context, b backend) error {
 				bar := a.progress("entries verified")
 				v, err := b.VerifyLog(ctx, against, bar.show)
 				bar.done()

@@ -2,7 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"iter"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/spool"
 	"github.com/tracon-go/tracon/skill"
@@ -67,8 +72,8 @@ type policies interface {
 	// Policy returns the tenant's policy, with the defaults of what is not set.
 	Policy(ctx context.Context) (gate.Policy, error)
 
-	// SetPolicy changes it, as [admin.Admin.SetPolicy] does, and returns it with defaults.
-	SetPolicy(ctx context.Context, change func(*gate.Policy) error) (gate.Policy, error)
+	// SetPolicy changes what the flags name, and returns it with defaults.
+	SetPolicy(ctx context.Context, f policyFlags) (gate.Policy, error)
 
 	Host(ctx context.Context) (gate.Host, error)
 	SetHost(ctx context.Context, c hostChange) (gate.Host, error)
@@ -125,8 +130,8 @@ type logs interface {
 	Prove(ctx context.Context, index uint64) (receipt []byte, leaf audit.Leaf, err error)
 
 	// CheckReceipt opens a receipt with the log's keys, and says whether the log
-	// still has what it proves.
-	CheckReceipt(ctx context.Context, receipt []byte) (audit.Proof, error)
+	// still has what it proves. It returns the entry and what signed it.
+	CheckReceipt(ctx context.Context, receipt []byte) (audit.Leaf, audit.Checkpoint, error)
 
 	// Checkpoint signs the log, and returns the keys that ever signed it, the last
 	// one last.
@@ -167,12 +172,83 @@ type hosts interface {
 	// compared with its digest.
 	Runtime(ctx context.Context, name string, verify bool) (daemon.Runtime, error)
 
+	// ImportRuntime keeps a root file system under a name: the folder dir or, where
+	// dir is empty, the tar archive r. See [daemon.House.ImportRuntime].
+	ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, l image.Limits) (daemon.Imported, error)
+	RemoveRuntime(ctx context.Context, name, reason string) (meant bundle.Digest, kept bool, err error)
+
+	// ListHint says how to list an interpreter in the runtime of that name.
+	ListHint(name string) string
+
 	// Examine looks at what a run needs. An empty tier means the one that the
 	// policy and the grants ask for.
 	Examine(ctx context.Context, tier grant.Tier) (examination, error)
 }
 
-// at opens what the verb acts on, calls f and closes it. What f started is waited for.
+// at opens what the verb acts on, calls f and closes it: the server that the words,
+// a variable or the configuration name; else the `tracon serve` that holds the data
+// folder, through its socket; else the data folder itself. What f started is waited for.
 func (a *app) at(cmd *cobra.Command, use daemon.Use, f func(ctx context.Context, b backend) error) error {
-	return a.houseTo(cmd, use, func(ctx context.Context, h *daemon.House) error { return f(ctx, a.local(h)) })
+	return a.atHere(cmd, use, "", f)
+}
+
+// atSkill is at for words that name skills. A folder is always one of this machine:
+// where a server is named, that is a word with a separator alone.
+func (a *app) atSkill(cmd *cobra.Command, use daemon.Use, words []string, f func(ctx context.Context, b backend) error) error {
+	c, err := a.load()
+	if err != nil {
+		return err
+	}
+	here := ""
+	for _, word := range words {
+		if strings.ContainsAny(word, `/\`) || c.Server == "" && daemon.IsFolder(word) {
+			here = quoteWords(word) + " is a folder of this machine"
+		}
+	}
+	return a.atHere(cmd, use, here, f)
+}
+
+// atHere is at for words that mean this machine, for the reason here; empty: they do not.
+func (a *app) atHere(cmd *cobra.Command, use daemon.Use, here string, f func(ctx context.Context, b backend) error) error {
+	c, err := a.load()
+	if err != nil {
+		return err
+	}
+	if err := gate.CheckTenant(a.tenant); err != nil {
+		return err
+	}
+	a.tenantGiven = cmd.Flags().Changed("tenant")
+	switch {
+	case c.Server == "":
+		if here == "" && a.actor == "" {
+			if r := a.beside(cmd.Context(), c); r != nil {
+				return f(cmd.Context(), r)
+			}
+		}
+		return a.openHouse(cmd, use, c, func(ctx context.Context, h *daemon.House) error { return f(ctx, a.local(h)) })
+	case here != "":
+		return hint(fmt.Errorf("%s, and the server %s does not see it", here, c.Server), "%s", notThere(cmd))
+	case a.actor != "":
+		return hint(errors.New("--actor is for the data folder: a server takes the name from the key"), "leave --actor away")
+	}
+	r, err := a.connect(cmd.Context(), c)
+	if err != nil {
+		return err
+	}
+	return f(cmd.Context(), r)
+}
+
+// notThere says what to do where a verb's words mean this machine and a server is named.
+func notThere(cmd *cobra.Command) string {
+	switch cmd.CommandPath() {
+	case "tracon run", "tracon explain", "tracon grant review", "tracon grant diff", "tracon grant add", "tracon skill show", "tracon skill lint":
+		return "bring a skill there with `tracon skill import`, and name it by its name; or leave --server away for what is on this machine"
+	}
+	return "leave it away, or leave --server away for the data folder of this machine"
+}
+
+// refuseServer says that a verb works on this machine alone.
+func refuseServer(cmd *cobra.Command, server string) error {
+	return hint(fmt.Errorf("`%s` works on this machine alone, and never on a server (%s)", cmd.CommandPath(), server),
+		"call it on the server's machine, without --server and without the setting `server`")
 }

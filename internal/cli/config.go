@@ -11,7 +11,7 @@ import (
 func (a *app) configCmd() *cobra.Command {
 	return group("config", "Show what this installation is told",
 		`  tracon config print`,
-		&cobra.Command{
+		here(&cobra.Command{
 			Use: "print",
 			Example: `  tracon config print
   TRACON_SLOTS=4 tracon --config /etc/tracon.yaml config print --json`,
@@ -37,7 +37,7 @@ func (a *app) configCmd() *cobra.Command {
 				}
 				return a.table(rows)
 			},
-		})
+		}))
 }
 
 func (a *app) versionCmd() *cobra.Command {

@@ -19,7 +19,7 @@ func (a *app) conformanceCmd() *cobra.Command {
 	return group("conformance", "See on this host whether the configured executor does what it says",
 		`  tracon conformance executor
   tracon conformance hostile --wall network`,
-		a.executorCmd(), a.hostileCmd())
+		here(a.executorCmd()), here(a.hostileCmd()))
 }
 
 func (a *app) hostileCmd() *cobra.Command {

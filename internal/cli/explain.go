@@ -20,7 +20,7 @@ no. Nothing runs and nothing is written. Exits 0 when each gate says yes, else 1
 		Args:              callArgs,
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+			return a.atSkill(cmd, daemon.Make, args[:1], func(ctx context.Context, b backend) error {
 				call, err := f.build(ctx, a, b, args)
 				if err != nil {
 					return err

@@ -64,7 +64,7 @@ exactly what was shown: if a byte changes in between, it is refused.`,
 		Args:              refArgs(&all),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+			return a.atSkill(cmd, daemon.List, args[:1], func(ctx context.Context, b backend) error {
 				ref, err := a.ref(ctx, b, args, all)
 				if err != nil {
 					return err
@@ -214,7 +214,7 @@ func (a *app) grantDiffCmd() *cobra.Command {
 		Args:              refArgs(&all),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+			return a.atSkill(cmd, daemon.List, args[:1], func(ctx context.Context, b backend) error {
 				ref, err := a.ref(ctx, b, args, all)
 				if err != nil {
 					return err
@@ -273,7 +273,7 @@ Without --digest it shows the content and asks, where there is a terminal.`,
 					return err
 				}
 			}
-			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+			return a.atSkill(cmd, daemon.Make, args[:1], func(ctx context.Context, b backend) error {
 				if g.Ref, err = a.ref(ctx, b, args, all); err != nil {
 					return err
 				}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"time"
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
@@ -90,8 +92,8 @@ func (l *local) Policy(ctx context.Context) (gate.Policy, error) {
 	return l.h.Gate.Policy(ctx, l.tenant)
 }
 
-func (l *local) SetPolicy(ctx context.Context, change func(*gate.Policy) error) (gate.Policy, error) {
-	if _, err := l.h.Admin.SetPolicy(ctx, l.actor, l.tenant, change); err != nil {
+func (l *local) SetPolicy(ctx context.Context, f policyFlags) (gate.Policy, error) {
+	if _, err := l.h.Admin.SetPolicy(ctx, l.actor, l.tenant, f.apply); err != nil {
 		return gate.Policy{}, err
 	}
 	return l.Policy(ctx)
@@ -202,16 +204,16 @@ func (l *local) Prove(ctx context.Context, index uint64) ([]byte, audit.Leaf, er
 	return text, leaf, err
 }
 
-func (l *local) CheckReceipt(ctx context.Context, receipt []byte) (audit.Proof, error) {
+func (l *local) CheckReceipt(ctx context.Context, receipt []byte) (audit.Leaf, audit.Checkpoint, error) {
 	keys, err := l.h.Notary.Keys()
 	if err != nil {
-		return audit.Proof{}, err
+		return audit.Leaf{}, audit.Checkpoint{}, err
 	}
-	p, err := audit.OpenProof(receipt, keys...)
+	leaf, c, err := openReceipt(receipt, keys...)
 	if err == nil {
-		err = l.h.Notary.Fits(ctx, p.Checkpoint)
+		err = l.h.Notary.Fits(ctx, c)
 	}
-	return p, err
+	return leaf, c, err
 }
 
 func (l *local) Checkpoint(ctx context.Context) (audit.Checkpoint, []audit.PublicKey, error) {
@@ -234,6 +236,25 @@ func (l *local) Runtime(ctx context.Context, name string, verify bool) (daemon.R
 		r.Amiss, err = err.Error(), nil
 	}
 	return r, err
+}
+
+func (l *local) ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, limits image.Limits) (daemon.Imported, error) {
+	n.Actor = l.actor
+	return l.h.ImportRuntime(ctx, n, dir, r, limits)
+}
+
+func (l *local) RemoveRuntime(ctx context.Context, name, reason string) (bundle.Digest, bool, error) {
+	return l.h.RemoveRuntime(ctx, l.actor, name, reason)
+}
+
+// hostList is how to list an interpreter that lies in a runtime, without a configuration file.
+const hostList = ": `tracon policy set --host --interpreters py=runtime:%s`, with all else that the list is to hold"
+
+func (l *local) ListHint(name string) string {
+	if l.h.Config.File != "" {
+		return fmt.Sprintf(" in %s: interpreters: {py: runtime:%s}", l.h.Config.File, name)
+	}
+	return fmt.Sprintf(hostList, name)
 }
 
 // toReviewJSON is what there is to read of r; with the text of every file where

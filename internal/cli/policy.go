@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
 func (a *app) policyCmd() *cobra.Command {
@@ -135,7 +136,7 @@ configuration file; with one, set them there.`,
 					}
 					return a.showHost(b, set)
 				}
-				set, err := b.SetPolicy(ctx, p.apply)
+				set, err := b.SetPolicy(ctx, p)
 				if err != nil {
 					return err
 				}
@@ -213,15 +214,39 @@ func (f policyFlags) apply(p *gate.Policy) error {
 	if f.changed("keep-arguments") {
 		p.KeepArguments = f.keep
 	}
-	for _, s := range []struct {
-		flag, text string
-		set        func(int64)
-	}{
-		{"max-arguments", f.arguments, func(n int64) { p.MaxArguments = int(n) }},
-		{"max-output", f.output, func(n int64) { p.MaxOutput = int(n) }},
-		{"max-inputs", f.inputs, func(n int64) { p.MaxInputs = n }},
-		{"max-outputs", f.outputs, func(n int64) { p.MaxOutputs = n }},
-		{"memory", f.memory, func(n int64) { p.Memory = n }},
+	err := f.sizes(func(flag string, n int64) {
+		switch flag {
+		case "max-arguments":
+			p.MaxArguments = int(n)
+		case "max-output":
+			p.MaxOutput = int(n)
+		case "max-inputs":
+			p.MaxInputs = n
+		case "max-outputs":
+			p.MaxOutputs = n
+		case "memory":
+			p.Memory = n
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return f.variables(func(name, value string) {
+		if value == "" {
+			delete(p.Environment, name)
+			return
+		}
+		if p.Environment == nil {
+			p.Environment = map[string]string{}
+		}
+		p.Environment[name] = value
+	})
+}
+
+// sizes calls set with each size that was given.
+func (f policyFlags) sizes(set func(flag string, n int64)) error {
+	for _, s := range []struct{ flag, text string }{
+		{"max-arguments", f.arguments}, {"max-output", f.output}, {"max-inputs", f.inputs}, {"max-outputs", f.outputs}, {"memory", f.memory},
 	} {
 		if !f.changed(s.flag) {
 			continue
@@ -230,23 +255,80 @@ func (f policyFlags) apply(p *gate.Policy) error {
 		if err != nil {
 			return fmt.Errorf("--%s: %w", s.flag, err)
 		}
-		s.set(n)
+		set(s.flag, n)
 	}
+	return nil
+}
+
+// variables calls set with each variable of --env; with an empty value it is to go.
+func (f policyFlags) variables(set func(name, value string)) error {
 	for _, pair := range f.env {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok {
 			return fmt.Errorf("--env %s: write NAME=VALUE", pair)
 		}
-		if value == "" {
-			delete(p.Environment, name)
-			continue
-		}
-		if p.Environment == nil {
-			p.Environment = map[string]string{}
-		}
-		p.Environment[name] = value
+		set(name, value)
 	}
 	return nil
+}
+
+// wire is what the flags say, as a server is told.
+func (f policyFlags) wire() (c client.PolicyChange, err error) {
+	if f.changed("enabled") {
+		c.Enabled = &f.enabled
+	}
+	if f.changed("interpreters") {
+		c.Interpreters = new(slices.Compact(slices.Sorted(slices.Values(f.interpreters))))
+	}
+	if f.changed("min-tier") {
+		c.MinTier = &f.minTier
+	}
+	if f.changed("network") {
+		c.Network = &f.network
+	}
+	if f.changed("require") {
+		c.RequireWalls = &f.require
+	}
+	if f.changed("timeout") {
+		c.TimeoutSeconds = new(f.timeout.Seconds())
+	}
+	if f.changed("max-output-files") {
+		c.MaxOutputFiles = &f.outputFiles
+	}
+	if f.changed("processes") {
+		c.Processes = &f.processes
+	}
+	if f.changed("keep-arguments") {
+		c.KeepArguments = &f.keep
+	}
+	err = f.sizes(func(flag string, n int64) {
+		switch flag {
+		case "max-arguments":
+			c.MaxArguments = new(int(n))
+		case "max-output":
+			c.MaxOutput = new(int(n))
+		case "max-inputs":
+			c.MaxInputs = &n
+		case "max-outputs":
+			c.MaxOutputs = &n
+		case "memory":
+			c.Memory = &n
+		}
+	})
+	if err != nil {
+		return c, err
+	}
+	err = f.variables(func(name, value string) {
+		if value == "" {
+			c.Unset = append(c.Unset, name)
+			return
+		}
+		if c.SetEnvironment == nil {
+			c.SetEnvironment = map[string]string{}
+		}
+		c.SetEnvironment[name] = value
+	})
+	return c, err
 }
 
 // hostChange is what the flags say of the host's settings.

@@ -115,9 +115,15 @@ out; 125 Tracon could not; 126 refused by a gate; 128+n killed by signal n, or
 		Args:              callArgs,
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
-				return a.run(ctx, b, &f, args, yes, outDir)
-			})
+			at := func(f func(ctx context.Context, b backend) error) error {
+				return a.atSkill(cmd, daemon.Make, args[:1], f)
+			}
+			if yes {
+				at = func(f func(ctx context.Context, b backend) error) error {
+					return a.atHere(cmd, daemon.Make, "--grant is for the data folder of this machine", f)
+				}
+			}
+			err := at(func(ctx context.Context, b backend) error { return a.run(ctx, b, &f, args, yes, outDir) })
 			if _, ok := errors.AsType[*exitWith](err); err != nil && !ok {
 				err = &exitWith{exitTracon, err}
 			}

@@ -68,10 +68,16 @@ Interpreters of the allow-list stay in the old one until they are listed again.`
 			if err != nil {
 				return err
 			}
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				n := admin.Naming{Actor: a.who(), Name: args[0], Replace: f.replace, Reason: f.reason}
+			here := ""
+			if info, err := os.Stat(args[1]); err == nil && info.IsDir() {
+				here = quoteWords(args[1]) + " is a folder of this machine (tar it, and name the archive)"
+			} else if limits != (image.Limits{}) {
+				here = "a limit is this machine's"
+			}
+			return a.atHere(cmd, daemon.Make, here, func(ctx context.Context, b backend) error {
+				n := admin.Naming{Name: args[0], Replace: f.replace, Reason: f.reason}
 				stop := a.progress("importing " + harmless(n.Name, false)).during()
-				out, err := a.importRuntime(ctx, h, n, args[1], limits)
+				out, err := a.importRuntime(ctx, b, n, args[1], limits)
 				stop()
 				if errors.Is(err, admin.ErrNamed) {
 					return hint(err, "--replace gives the name to this one; `tracon runtime show %s` shows the other", n.Name)
@@ -79,7 +85,7 @@ Interpreters of the allow-list stay in the old one until they are listed again.`
 				if err != nil {
 					return err
 				}
-				return a.toldImport(h, out)
+				return a.toldImport(b, out)
 			})
 		},
 	}
@@ -93,9 +99,9 @@ Interpreters of the allow-list stay in the old one until they are listed again.`
 	return cmd
 }
 
-func (a *app) importRuntime(ctx context.Context, h *daemon.House, n admin.Naming, source string, l image.Limits) (daemon.Imported, error) {
+func (a *app) importRuntime(ctx context.Context, b backend, n admin.Naming, source string, l image.Limits) (daemon.Imported, error) {
 	if source == "-" {
-		return h.ImportRuntime(ctx, n, "", a.in, l)
+		return b.ImportRuntime(ctx, n, "", a.in, l)
 	}
 	file, err := os.Open(source)
 	if err != nil {
@@ -103,12 +109,12 @@ func (a *app) importRuntime(ctx context.Context, h *daemon.House, n admin.Naming
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || info.IsDir() {
-		return h.ImportRuntime(ctx, n, source, nil, l)
+		return b.ImportRuntime(ctx, n, source, nil, l)
 	}
-	return h.ImportRuntime(ctx, n, "", file, l)
+	return b.ImportRuntime(ctx, n, "", file, l)
 }
 
-func (a *app) toldImport(h *daemon.House, out daemon.Imported) error {
+func (a *app) toldImport(b backend, out daemon.Imported) error {
 	for _, s := range out.Skipped {
 		a.say("left out %s", s)
 	}
@@ -123,12 +129,7 @@ func (a *app) toldImport(h *daemon.House, out daemon.Imported) error {
 		a.say("%s still runs in %s; list it again to move it on", strings.Join(out.Older, ", "), out.Before)
 	}
 	if len(out.UsedBy) == 0 {
-		entry := "py=runtime:" + out.Name
-		if h.Config.File != "" {
-			a.say("to run scripts in it, list it in %s: interpreters: {py: runtime:%s}", h.Config.File, out.Name)
-		} else {
-			a.say("to run scripts in it, list it: `tracon policy set --host --interpreters %s`, with all else that the list is to hold", entry)
-		}
+		a.say("to run scripts in it, list it%s", b.ListHint(out.Name))
 	}
 	return nil
 }
@@ -178,7 +179,11 @@ func (a *app) runtimeShowCmd() *cobra.Command {
 		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeRuntime,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+			here := ""
+			if verify {
+				here = "--verify reads the files of this machine"
+			}
+			return a.atHere(cmd, daemon.List, here, func(ctx context.Context, b backend) error {
 				stop := func() {}
 				if verify {
 					stop = a.progress("verifying " + harmless(args[0], false)).during()
@@ -224,8 +229,8 @@ more. It is refused while an interpreter of the allow-list lies in the runtime.`
 		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeRuntime,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				d, kept, err := h.RemoveRuntime(ctx, a.who(), args[0], reason)
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+				d, kept, err := b.RemoveRuntime(ctx, args[0], reason)
 				if errors.Is(err, admin.ErrListed) {
 					return hint(err, "list another interpreter in its place first: `tracon policy set --host --interpreters …`, or the configuration file")
 				}

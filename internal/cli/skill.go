@@ -20,7 +20,7 @@ func (a *app) skillCmd() *cobra.Command {
 	return group("skill", "Write, check, list, import and export skills",
 		`  tracon skill init greeter
   tracon skill lint ./greeter`,
-		a.skillInitCmd(), a.skillListCmd(), a.skillShowCmd(), a.skillLintCmd(), a.skillSchemaCmd(),
+		here(a.skillInitCmd()), a.skillListCmd(), a.skillShowCmd(), a.skillLintCmd(), here(a.skillSchemaCmd()),
 		a.skillImportCmd(), a.skillExportCmd(), a.skillHistoryCmd(), a.skillDiffCmd(), a.skillDeleteCmd())
 }
 
@@ -136,7 +136,7 @@ func (a *app) skillShowCmd() *cobra.Command {
 		Args:              exactly("SKILL"),
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+			return a.atSkill(cmd, daemon.List, args, func(ctx context.Context, b backend) error {
 				s, err := b.Skill(ctx, args[0])
 				if err != nil {
 					return err
@@ -166,7 +166,7 @@ there is no error (with --strict: no warning either), else 1.`,
 		},
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+			return a.atSkill(cmd, daemon.List, args, func(ctx context.Context, b backend) error {
 				var exit error
 				all := map[string][]skill.Diagnostic{}
 				for _, word := range args {

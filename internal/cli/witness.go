@@ -15,7 +15,7 @@ import (
 func (a *app) witnessCmd() *cobra.Command {
 	return group("witness", "Cosign the logs of others",
 		`  tracon witness serve --folder witness --log "$(cat tracon.pub)"`,
-		a.witnessServeCmd())
+		here(a.witnessServeCmd()))
 }
 
 func (a *app) witnessServeCmd() *cobra.Command {

@@ -57,7 +57,7 @@ func Load(src Source) (*Config, error) {
 			}
 		}
 	}
-	if c.Data == "" {
+	if c.Data == "" && c.Server == "" {
 		return nil, errors.New("there is no folder for data: neither HOME nor XDG_DATA_HOME is set; name one with --data")
 	}
 	switch {

@@ -44,6 +44,10 @@ type Config struct {
 
 	Serve Serve // what `tracon serve` alone is told
 
+	Server  string // that the verbs act on in place of the data folder; empty: none
+	KeyFile string // with the key for it; absolute; empty: none
+	CAFile  string // with the certificates that its own may be signed by; absolute; empty: the system's
+
 	// File is the configuration file that was read, empty where there is none.
 	// Without one, the host's switch and its allow-list are kept in the data folder.
 	File string
@@ -209,6 +213,11 @@ var settings = []Setting{
 	whole("max_files", "files of a skill; 0: "+strconv.Itoa(bundle.DefaultFiles), func(c *Config) *int { return &c.Content.Files }),
 	whole("max_depth", "elements of a path in a skill; 0: "+strconv.Itoa(bundle.DefaultDepth), func(c *Config) *int { return &c.Content.Depth }),
 	whole("max_path", "bytes of a path in a skill; 0: "+strconv.Itoa(bundle.DefaultPathBytes), func(c *Config) *int { return &c.Content.PathBytes }),
+	{Key: "server", Doc: "server that the verbs act on in place of the data folder: https://HOST, or unix:///PATH; empty: none",
+		set:  func(c *Config, s string, _ folder) error { c.Server = s; return nil },
+		text: func(c *Config) string { return c.Server }},
+	file("key_file", "file with the key for it, which nobody else may read; the variable TRACON_KEY holds the key itself, and wins", func(c *Config) *string { return &c.KeyFile }),
+	file("ca_file", "file with the certificates, in PEM, that the server's may be signed by; empty: the system's", func(c *Config) *string { return &c.CAFile }),
 }
 
 func notBlank(s string) error {
