@@ -34,6 +34,7 @@ type Store interface {
 	gate.Hosts    // Host of HostAt
 	gate.Policies // Policy of PolicyAt, suspended where the tenant of TenantAt is off
 	toolcall.Store
+	toolcall.Meter
 	Eraser
 	idempotency.Store
 

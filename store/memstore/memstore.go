@@ -47,6 +47,7 @@ type tenant struct {
 	versions  map[string]bool            // by id
 	imports   []admin.Version            // of all skills, in the order of their coming
 	calls     map[string]toolcall.Record
+	daily     map[day]toolcall.Daily
 	callIDs   []string     // rising
 	keys      []access.Key // in the order of their coming; of the host's history: the platform's
 	made      access.Tenant
@@ -95,7 +96,7 @@ func (s *Store) change(ctx context.Context, entry audit.Pending, check func(*ten
 	name := entry.Tenant()
 	t := s.tenants[name]
 	if t == nil {
-		t = &tenant{byID: map[string]int{}, newest: map[grant.Ref]int{}, calls: map[string]toolcall.Record{},
+		t = &tenant{byID: map[string]int{}, newest: map[grant.Ref]int{}, calls: map[string]toolcall.Record{}, daily: map[day]toolcall.Daily{},
 			skills: map[string][]admin.Version{}, versions: map[string]bool{}}
 	}
 	if check != nil {

@@ -179,6 +179,7 @@ func (s *Store) AddCall(ctx context.Context, r toolcall.Record, ending audit.Pen
 		at, _ := slices.BinarySearch(t.callIDs, r.ID)
 		t.callIDs = slices.Insert(t.callIDs, at, r.ID)
 		t.calls[r.ID] = r
+		t.count(r)
 	})
 }
 

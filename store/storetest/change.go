@@ -245,7 +245,11 @@ func (k *kit) methods() map[string]func(context.Context) error {
 			_, _, err := k.store.ImportedFile(ctx, alpha, "imported", "SKILL.md")
 			return err
 		},
-		"Call":  func(ctx context.Context) error { _, err := k.store.Call(ctx, alpha, id(60)); return err },
+		"Call": func(ctx context.Context) error { _, err := k.store.Call(ctx, alpha, id(60)); return err },
+		"DailyCalls": func(ctx context.Context) error {
+			_, err := k.store.DailyCalls(ctx, alpha, toolcall.DailyFilter{})
+			return err
+		},
 		"Calls": func(ctx context.Context) error { _, err := k.store.Calls(ctx, alpha, anyCall); return err },
 	}
 	maps.Copy(m, k.methodsOfAccess())

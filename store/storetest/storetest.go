@@ -132,6 +132,8 @@ func rules() []rule {
 		{"idempotency/bounds", "B10: answers are kept within bounds, and the call is done even so", idempotencyBounds},
 		{"call/whole", "a record comes back as it was written, and is written once", callWhole},
 		{"call/list", "records are listed the newest first, by skill, before a cursor, within the limit", callList},
+		{"usage/sums", "what calls came to is counted once for each, by day and skill, and stays when their records go", usageSums},
+		{"usage/list", "sums are listed the newest day first, then by skill, within days, behind a cursor, within the limit", usageList},
 		{"tenants", "R9, B9: a tenant sees its own rows, and no other's, in both directions", tenantsApart},
 		{"erase/calls", "records and details are erased by id, all or nothing, and the log stays", eraseCalls},
 		{"erase/contents", "B11: a content is erased when nobody named it since it was looked at, and can be kept anew", eraseContents},

@@ -173,6 +173,18 @@ var apartRows = []separation{
 			}
 		}
 	}},
+	{"DailyCalls", func(k *kit, me, other string) {
+		sums, err := k.store.DailyCalls(k.Context(), me, toolcall.DailyFilter{})
+		k.must(err)
+		if len(sums) != 1 || sums[0].Calls != 2 {
+			k.broken("%q has made two calls, and they come to %+v", me, sums)
+		}
+		sums, err = k.store.DailyCalls(k.Context(), me+other, toolcall.DailyFilter{})
+		k.must(err)
+		if len(sums) != 0 {
+			k.broken("one that is not known has made %+v", sums)
+		}
+	}},
 	{"Append", func(k *kit, me, other string) {
 		before, was := k.all(other, 0), len(k.all(me, 0))
 		k.append(me, "mine")

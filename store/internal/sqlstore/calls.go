@@ -102,7 +102,10 @@ func (s *Store) AddCall(ctx context.Context, r toolcall.Record, ending audit.Pen
 		if err == nil && n == 0 {
 			err = refused{fmt.Errorf("%w: %s", toolcall.ErrExists, r.ID)}
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return w.count(ctx, r)
 	})
 }
 

@@ -78,6 +78,8 @@ const (
 	call
 	calls
 	callsOfSkill
+	addDaily
+	daily
 
 	tenantBehind
 	grantsFrom
@@ -207,6 +209,13 @@ var texts = [statements]string{
 	callsOfSkill: `SELECT id, skill, digest, rest FROM call_record WHERE tenant = $1 AND skill = $2 AND id < $3
 		ORDER BY id DESC LIMIT $4`,
 
+	addDaily: `INSERT INTO usage_sum (tenant, day, skill, calls, succeeded, duration, waited, output) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (tenant, day, skill) DO UPDATE SET calls = usage_sum.calls + excluded.calls, succeeded = usage_sum.succeeded + excluded.succeeded,
+			duration = usage_sum.duration + excluded.duration, waited = usage_sum.waited + excluded.waited, output = usage_sum.output + excluded.output`,
+	daily: `SELECT day, skill, calls, succeeded, duration, waited, output FROM usage_sum WHERE tenant = $1 AND ($2 = '' OR skill = $2)
+			AND day >= $3 AND day <= $4 AND (day < $5 OR day = $5 AND skill > $6)
+		ORDER BY day DESC, skill LIMIT $7`,
+
 	tenantBehind: `SELECT MIN(tenant) FROM (SELECT MIN(tenant) AS tenant FROM tenant_head WHERE tenant > $1
 		UNION ALL SELECT MIN(tenant) FROM policy WHERE tenant > $1 UNION ALL SELECT MIN(tenant) FROM grants WHERE tenant > $1
 		UNION ALL SELECT MIN(tenant) FROM skill_version WHERE tenant > $1
@@ -230,14 +239,14 @@ var texts = [statements]string{
 var (
 	writing = []statement{
 		savepoint, rollbackTo, release, headForUpdate, setHead, tenantHead, setTenantHead, addLeaf, leafHash, setHost, setPolicy,
-		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall,
+		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall, addDaily,
 		call, entries, removeCall, setCall, namings, eraseContent, removeFiles, removeBlob,
 		setTenant, addKey, newestKey, keyOfTenant, setKey, useKey, skillsKept, grantsKept, bytesKept, contentKept, names,
 		claimAt, setClaim, dropClaim, largeAnswers, sweepClaims,
 	}
 	reading = []statement{
 		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,
-		versionsOfSkill, skillsOfTenant, names, declaration, files, entries, file, call, calls, callsOfSkill,
+		versionsOfSkill, skillsOfTenant, names, declaration, files, entries, file, call, calls, callsOfSkill, daily,
 		tenantHead, tenantBehind, grantsFrom, versionsFrom, callsFrom, contentsFrom,
 		policyInForce, tenantAt, tenantsBehind, keyByID, keyOfTenant, keysOfTenant, keysFrom, skillsKept, grantsKept, bytesKept,
 	}
