@@ -112,8 +112,10 @@ func (s *Store) Join(ctx context.Context, o HostOptions) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A host that stops in the middle of a turn keeps the others from theirs: not until
+	// they have to give up their slots, too.
 	h := &Host{s: s, d: s.d, o: o, db: s.d.connect(4, nil,
-		"synchronous_commit", "on", "idle_in_transaction_session_timeout", milliseconds(s.d.idle())),
+		"synchronous_commit", "on", "idle_in_transaction_session_timeout", milliseconds(min(s.d.idle(), o.Lease/5))),
 		kick: make(chan struct{}, 1), calls: map[int64]*lease{}, epoch: &epoch{lost: make(chan struct{})}}
 	if err := h.join(ctx, tip.Size()); err != nil {
 		return nil, fmt.Errorf("store: joining the hosts: %w", errors.Join(h.d.explain(err), h.db.Close()))

@@ -360,3 +360,16 @@ func TestPoolOutOfReach(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// TestPausedTurn: B9, a host that is paused in the middle of a turn, with the lock of
+// all hosts in hand, is let go by the server before the others lose their slots too.
+func TestPausedTurn(t *testing.T) {
+	w, address := wired(t, pgserver.New(t))
+	st := open(t, address)
+	defer st.Close()
+	w.at("idle_in_transaction_session_timeout\x003000\x00", unsent) // as the connection begins
+	_, err := st.Join(t.Context(), postgres.HostOptions{ID: "one", Lease: 15 * time.Second, Bury: func(context.Context, postgres.Dead) error { return nil }})
+	if err == nil || w.cut != 0 {
+		t.Errorf("joining says %v: it did not tell the server to wait for a fifth of its lease at most", err)
+	}
+}

@@ -2,11 +2,9 @@ package postgres_test
 
 import (
 	"database/sql"
-	"os"
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
-	"go.uber.org/goleak"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/internal/pgserver"
@@ -14,10 +12,6 @@ import (
 	"github.com/tracon-go/tracon/store/postgres"
 	"github.com/tracon-go/tracon/store/storetest"
 )
-
-func TestMain(m *testing.M) {
-	os.Exit(pgserver.Main(m, func() error { return goleak.Find() }))
-}
 
 func TestStore(t *testing.T) {
 	addresses := map[store.Store]string{}
