@@ -12,7 +12,8 @@
 //   - I5: each admission has one ending, or a living host works on it.
 //   - I6: each grant, revocation, import, deletion, policy and setting of the host
 //     has its entry, each such entry what it tells of, both say the same, and what
-//     came later stands later. Each record of a call belongs to an admission.
+//     came later stands later. Each record of a call belongs to an admission, and each
+//     call that ended has one, or an entry covers that its time was over.
 //   - I7: what was revoked is revoked, and the newest policy is the one that holds.
 //   - I8: no folder of a dead host is left.
 //   - content: every content has the digest under which it is kept, and each that a
@@ -54,6 +55,10 @@ type Config struct {
 	// Nil: none does, as after every host has ended.
 	Alive func(admission audit.Entry) bool
 
+	// Unrecorded says that calls have no records, as with a runner without Calls.
+	// False: one that is gone was erased by retention, or is a finding.
+	Unrecorded bool
+
 	// Leftovers names what dead hosts have left behind. Nil: it is not looked for.
 	Leftovers func(context.Context) ([]string, error)
 
@@ -92,7 +97,8 @@ const (
 
 // Check reads everything once and calls tell with each finding, as it comes. Its
 // memory follows the largest content, the number of tenants and of contents, and
-// the calls under way; and that of the grants that were revoked, at some 500 bytes each.
+// the calls under way; and that of the grants that were revoked, at some 500 bytes
+// each, and of the records that one erasure took away, at some 150.
 //
 // # Errors
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
@@ -27,11 +28,13 @@ type history struct {
 	host     setting
 	runtimes map[string]bundle.Digest // of the host, as the log tells
 	records  uint64                   // of which the admission and the ending came
+	missing  missing
 }
 
 // A run is a call that was admitted. One id may have been admitted more than once.
 type run struct {
-	admissions []uint64 // indexes of entries
+	admissions []uint64  // indexes of entries
+	admitted   time.Time // the last of them
 	endings    int
 }
 
@@ -44,7 +47,7 @@ type setting struct {
 func (s *setting) change(leaf audit.Leaf) { s.last, s.changes = leaf, s.changes+1 }
 
 func (k *checker) tenant(ctx context.Context, name string) error {
-	h := &history{checker: k, name: name, revoked: map[string]grant.Grant{}, open: map[string]*run{}, runtimes: map[string]bundle.Digest{}}
+	h := &history{checker: k, name: name, missing: missing{calls: map[string]ended{}}, revoked: map[string]grant.Grant{}, open: map[string]*run{}, runtimes: map[string]bundle.Digest{}}
 	fault := func(err error) error { return k.damage("I6", name, err) }
 	var stop func()
 	h.grants, stop = open(k.survey.Grants(ctx, name), func(g grant.Grant) string { return g.ID }, fault)
@@ -89,7 +92,7 @@ func (h *history) entry(ctx context.Context, leaf audit.Leaf) error {
 			r = &run{}
 			h.open[e.Run] = r
 		}
-		r.admissions = append(r.admissions, leaf.Index)
+		r.admissions, r.admitted = append(r.admissions, leaf.Index), e.Time
 	case audit.Ending:
 		return h.ending(ctx, leaf)
 	case audit.Granted:
@@ -143,6 +146,9 @@ func (h *history) entry(ctx context.Context, leaf audit.Leaf) error {
 		if d, err := bundle.ParseDigest(e.Fact("digest")); err == nil && h.name == gate.HostTenant && e.Subject == retention.Subject {
 			h.erased[d] = true
 		}
+		if e.Subject == retention.Subject {
+			h.missing.erased(e)
+		}
 	}
 	return nil
 }
@@ -168,7 +174,8 @@ func (h *history) ending(ctx context.Context, leaf audit.Leaf) error {
 	}
 	rec, err := h.survey.Record(ctx, h.name, e.Run)
 	switch {
-	case errors.Is(err, toolcall.ErrNotFound): // none was kept, or its time is over
+	case errors.Is(err, toolcall.ErrNotFound):
+		h.missing.add(e.Run, leaf.Index, r.admitted)
 	case err != nil:
 		if err := h.damage("I6", h.name, err); err != nil {
 			return err
@@ -179,6 +186,8 @@ func (h *history) ending(ctx context.Context, leaf audit.Leaf) error {
 		if said := e.Fact("ending"); said != rec.Ending {
 			h.amiss("I6", leaf, "the record of call %s says %q, and its ending %q", e.Run, rec.Ending, said)
 		}
+	case rec.AdmissionIndex > leaf.Index: // of a later call with the same id
+		h.missing.add(e.Run, leaf.Index, r.admitted)
 	}
 	if r.endings++; r.endings == len(r.admissions) {
 		delete(h.open, e.Run)
@@ -214,6 +223,9 @@ func (h *history) end(ctx context.Context, last audit.Link) error {
 	}
 	if err := h.recorded(ctx); err != nil {
 		return err
+	}
+	if !h.Unrecorded {
+		h.unerased()
 	}
 	return h.settings(ctx)
 }

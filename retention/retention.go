@@ -20,6 +20,13 @@ import (
 // tenant's history for its records, in the host's for a content.
 const Subject = "retention"
 
+// Facts of the entry for records: how many were taken away, and before which time
+// their calls had ended. Who checks what is kept goes by them: see package fsck.
+const (
+	FactRecords     = "records"
+	FactEndedBefore = "recordsEndedBefore"
+)
+
 // LeastContents is the least time for contents. A run may last a day, and what it
 // runs was granted when it began: so no run needs a content that is erased.
 const LeastContents = 48 * time.Hour
@@ -131,16 +138,13 @@ const page = 256
 
 // calls takes away the tenant's records and details whose time is over.
 func (e *erasing) calls(ctx context.Context, tenant string) error {
-	least := e.rules.Calls
-	if d := e.rules.Details; d > 0 && (least == 0 || d < least) {
-		least = d
-	}
-	if least == 0 {
+	if e.rules.Calls == 0 && e.rules.Details == 0 {
 		return nil
 	}
-	over := func(ended time.Time, d time.Duration) bool { return d > 0 && ended.Before(e.now.Add(-d)) }
-	// A call's id holds the time of its coming, which is before its ending.
-	before := older(e.now.Add(-least))
+	cutoff := func(d time.Duration) time.Time { return e.now.Add(-d) }
+	over := func(ended time.Time, d time.Duration) bool { return d > 0 && ended.Before(cutoff(d)) }
+	// Every record is looked at: a call's id holds a time, which its caller may choose.
+	before := ""
 	for {
 		records, err := e.store.Calls(ctx, tenant, toolcall.Filter{Before: before, Limit: page})
 		if err != nil {
@@ -157,7 +161,12 @@ func (e *erasing) calls(ctx context.Context, tenant string) error {
 			before = r.ID
 		}
 		if len(remove)+len(strip) > 0 {
-			facts := audit.Facts("records", count(remove), "recordsOlderThan", age(e.rules.Calls), "details", count(strip), "detailsOlderThan", age(e.rules.Details))
+			until := ""
+			if len(remove) > 0 {
+				until = cutoff(e.rules.Calls).UTC().Format(time.RFC3339Nano)
+			}
+			facts := audit.Facts(FactRecords, count(remove), FactEndedBefore, until, "recordsOlderThan", age(e.rules.Calls),
+				"details", count(strip), "detailsOlderThan", age(e.rules.Details))
 			err := e.commit(ctx, tenant, facts, func(ctx context.Context, p audit.Pending) error {
 				return e.store.EraseCalls(ctx, tenant, remove, strip, p)
 			})
@@ -184,10 +193,4 @@ func age(d time.Duration) string {
 		return ""
 	}
 	return d.String()
-}
-
-// older returns a text behind every UUIDv7 of before t, and before every later one.
-func older(t time.Time) string {
-	ms := max(t.UnixMilli(), 0)
-	return fmt.Sprintf("%08x-%04x", ms>>16, ms&0xffff)
 }

@@ -72,11 +72,17 @@ func (h house) call(tenant string, n int, ago time.Duration) string {
 	h.Helper()
 	ended := now.Add(-ago)
 	id := idAt(ended.Add(-time.Second), n)
-	admission, err := h.log.Append(h.Context(), audit.Entry{Tenant: tenant, Kind: audit.Admission, Run: id})
+	return h.callOf(tenant, id, ended)
+}
+
+// callOf is call with an id of the caller's choice.
+func (h house) callOf(tenant, id string, ended time.Time) string {
+	h.Helper()
+	admission, err := h.log.Append(h.Context(), audit.Entry{Tenant: tenant, Kind: audit.Admission, Run: id, Time: ended.Add(-time.Second)})
 	h.must(err)
 	rec := toolcall.Record{ID: id, Tenant: tenant, Skill: "s", Ended: ended, Ending: "exited", Arguments: "secret", ArgumentsSalt: []byte("salt"),
 		Notes: []string{"note"}, AdmissionIndex: admission.Index()}
-	_, err = h.log.Commit(h.Context(), audit.Entry{Tenant: tenant, Kind: audit.Ending, Run: id, Facts: audit.Facts("ending", "exited")},
+	_, err = h.log.Commit(h.Context(), audit.Entry{Tenant: tenant, Kind: audit.Ending, Run: id, Time: ended, Facts: audit.Facts("ending", "exited")},
 		func(ctx context.Context, p audit.Pending) error { return h.store.AddCall(ctx, rec, p) })
 	h.must(err)
 	return id
@@ -136,6 +142,66 @@ func TestCalls(t *testing.T) {
 			h.Errorf("a second time it erased %+v, error %v", got, err)
 		}
 		h.sound()
+	})
+}
+
+// A call's id is its caller's choice, and so is the time in it: a record goes by the
+// time of its ending, and stays by it.
+func TestCallsGoByTheirEnding(t *testing.T) {
+	each(t, func(h house) {
+		future := h.callOf("acme", idAt(now.Add(9999*day), 1), now.Add(-100*day))
+		past := h.callOf("acme", idAt(now.Add(-9999*day), 2), now.Add(-day))
+		rules := retention.Rules{Calls: 90 * day}
+		if got, err := retention.Apply(h.Context(), h.store, h.log, "op", rules, now); err != nil || got != (retention.Erasure{Calls: 1}) {
+			h.Errorf("it erased %+v, error %v; want one record", got, err)
+		}
+		if _, err := h.store.Call(h.Context(), "acme", future); !errors.Is(err, toolcall.ErrNotFound) {
+			h.Errorf("a record whose id tells of the future: %v", err)
+		}
+		if _, err := h.store.Call(h.Context(), "acme", past); err != nil {
+			h.Errorf("a record whose id tells of the past: %v", err)
+		}
+		h.sound()
+	})
+}
+
+// I6: a record that somebody deleted is not one that retention took away: the entry
+// must cover it, by the time of the call and by the number of records.
+func TestDeletedIsNotErased(t *testing.T) {
+	each(t, func(h house) {
+		st, erases := h.store.(store.Eraser)
+		if !erases {
+			h.Fatal("it erases nothing")
+		}
+		// What somebody deletes around Tracon leaves no entry that says so.
+		deleted := func(id string) {
+			_, err := h.log.Commit(h.Context(), audit.Entry{Tenant: "acme", Kind: audit.Keeping, Subject: "another"}, func(ctx context.Context, p audit.Pending) error {
+				return st.EraseCalls(ctx, "acme", []string{id}, nil, p)
+			})
+			h.must(err)
+		}
+		findings := func() (found []string) {
+			_, err := fsck.Check(h.Context(), fsck.Config{Store: h.store, Log: h.log}, func(f fsck.Finding) { found = append(found, f.Invariant+" "+f.What) })
+			h.must(err)
+			return found
+		}
+		for n := range 3 {
+			h.call("acme", n, 100*day)
+		}
+		old, young := h.call("acme", 4, 100*day), h.call("acme", 5, day)
+		deleted(old)
+		if got := findings(); len(got) != 1 || !strings.Contains(got[0], "the record of call "+old+" is gone") {
+			h.Errorf("before anything was erased: %q", got)
+		}
+		_, err := retention.Apply(h.Context(), h.store, h.log, "op", retention.Rules{Calls: 90 * day}, now)
+		h.must(err)
+		if got := findings(); len(got) != 1 || !strings.Contains(got[0], "4 records of calls are gone, and the log tells of 3") {
+			h.Errorf("one that was as old as those erased: %q", got)
+		}
+		deleted(young)
+		if got := findings(); len(got) != 2 || !strings.Contains(got[0], "the record of call "+young+" is gone") || !strings.Contains(got[1], "5 records") {
+			h.Errorf("one that was not old enough: %q", got)
+		}
 	})
 }
 

@@ -137,6 +137,7 @@ func TestFsckFinds(t *testing.T) {
 		{"the host has another runtime", `UPDATE host_setting SET setting = replace(bare(setting), 'python-3.12', 'python-3.13')`, "I6", "runtimes of the host"},
 		{"the host's setting without its entries", `DELETE FROM leaf WHERE tenant = '@host'; DELETE FROM tenant_head WHERE tenant = '@host'`, "I7", "changed 0 times"},
 		{"a record says another ending", `UPDATE call_record SET rest = replace(bare(rest), '"ending":"exited"', '"ending":"signaled"')`, "I6", "signaled"},
+		{"a record is gone", `DELETE FROM call_record WHERE id = (SELECT MIN(id) FROM call_record)`, "I6", "is gone, and no entry tells that its time was over"},
 		{"a record was put in", `INSERT INTO call_record SELECT tenant, 'made-up', skill, digest, bare(rest) FROM call_record LIMIT 1`, "I6", "a record of call made-up"},
 		{"a record of another admission", `UPDATE call_record SET rest = replace(bare(rest), '"admissionIndex":', '"admissionIndex":10') WHERE id = (SELECT MIN(id) FROM call_record)`, "I6", "a record of call"},
 		{"a record of another tenant", `UPDATE call_record SET rest = bare(rest), tenant = 'u'`, "I6", "a record of call"},
