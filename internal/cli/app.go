@@ -126,7 +126,7 @@ the one that was reviewed. Change one byte, and it is refused.`,
 	f.StringVar(&a.tenant, "tenant", "local", "tenant to act for; with a key of a tenant it is that one")
 	f.StringVar(&a.actor, "actor", "", "who acts, for the log (default: the user's name)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.runtimeCmd(), a.auditCmd(), a.witnessCmd(), a.callsCmd(), a.fsckCmd(), a.retentionCmd(),
+	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.runtimeCmd(), a.keyCmd(), a.tenantCmd(), a.auditCmd(), a.witnessCmd(), a.callsCmd(), a.fsckCmd(), a.retentionCmd(),
 		here(a.serveCmd()), a.doctorCmd(), a.conformanceCmd(), a.configCmd(), here(a.versionCmd()), here(a.manCmd()))
 	strictHelp(root)
 	checkUsage(root)

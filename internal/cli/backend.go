@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracon-go/tracon"
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -39,6 +40,7 @@ type backend interface {
 	logs
 	skills
 	hosts
+	identities
 }
 
 // records are what came of admitted calls.
@@ -183,6 +185,23 @@ type hosts interface {
 	// Examine looks at what a run needs. An empty tier means the one that the
 	// policy and the grants ask for.
 	Examine(ctx context.Context, tier grant.Tier) (examination, error)
+}
+
+// identities are who may ask through a server. The backend knows the actor and the
+// tenant; with platform it is the platform's keys that are meant.
+type identities interface {
+	// CreateKey and RotateKey return the key with the text of its secret, which nobody
+	// can have again. The errors are those of [admin.Admin].
+	CreateKey(ctx context.Context, platform bool, k admin.Keying) (access.Key, string, error)
+	RotateKey(ctx context.Context, platform bool, r admin.Rotation) (access.Key, string, error)
+	RevokeKey(ctx context.Context, platform bool, id, reason string) (access.Key, error)
+	Key(ctx context.Context, platform bool, id string) (access.Key, error)
+	Keys(ctx context.Context, platform bool, f access.KeyFilter) ([]access.Key, error)
+
+	CreateTenant(ctx context.Context, t access.Tenant) (access.Tenant, error)
+	SetTenant(ctx context.Context, name string, change func(*access.Tenant) error) (access.Tenant, error)
+	ShowTenant(ctx context.Context, name string) (tenantJSON, error)
+	Tenants(ctx context.Context, f access.TenantFilter) ([]access.Tenant, error)
 }
 
 // at opens what the verb acts on, calls f and closes it: the server that the words,
