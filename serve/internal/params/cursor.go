@@ -48,7 +48,7 @@ func ReadCursor(list, text string) (string, error) {
 		return "", bad
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil {
+	if err != nil || strings.ContainsAny(text, "\r\n") { // which the decoder reads over
 		return "", bad
 	}
 	position, ok := strings.CutPrefix(string(b), cursorVersion+list)
