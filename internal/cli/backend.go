@@ -246,7 +246,7 @@ func (a *app) atHere(cmd *cobra.Command, use daemon.Use, here string, f func(ctx
 		}
 		return a.openHouse(cmd, use, c, func(ctx context.Context, h *daemon.House) error { return f(ctx, a.local(h)) })
 	case here != "":
-		return hint(fmt.Errorf("%s, and the server %s does not see it", here, c.Server), "%s", notThere(cmd))
+		return hint(fmt.Errorf("%s; the server %s knows nothing of it", here, c.Server), "%s", notThere(here))
 	case a.actor != "":
 		return hint(errors.New("--actor is for the data folder: a server takes the name from the key"), "leave --actor away")
 	}
@@ -257,13 +257,13 @@ func (a *app) atHere(cmd *cobra.Command, use daemon.Use, here string, f func(ctx
 	return f(cmd.Context(), r)
 }
 
-// notThere says what to do where a verb's words mean this machine and a server is named.
-func notThere(cmd *cobra.Command) string {
-	switch cmd.CommandPath() {
-	case "tracon run", "tracon explain", "tracon grant review", "tracon grant diff", "tracon grant add", "tracon skill show", "tracon skill lint":
-		return "bring a skill there with `tracon skill import`, and name it by its name; or leave --server away for what is on this machine"
+// notThere says what to do where words mean this machine, for the reason here, and a
+// server is named.
+func notThere(here string) string {
+	if strings.HasPrefix(here, "--") {
+		return "leave it away, or leave --server away for the data folder of this machine"
 	}
-	return "leave it away, or leave --server away for the data folder of this machine"
+	return "bring it there, such as with `tracon skill import`, and name it by its name; or leave --server away for what is on this machine"
 }
 
 // refuseServer says that a verb works on this machine alone.

@@ -70,7 +70,14 @@ func (r *remote) told(ctx context.Context, err, missing error) error {
 	case client.Unauthenticated:
 		return hint(fmt.Errorf("the server %s does not take the key: it is another server's, expired or revoked", r.server), "set TRACON_KEY, or name the file of another with --key-file; who made it sees with `tracon key list` what became of it")
 	case client.Forbidden:
-		return hint(fmt.Errorf("the key may not do that: %s", strings.TrimPrefix(p.Detail, "access: not allowed: ")), "take a key whose role has it; `tracon key create --help` lists the roles")
+		what := strings.TrimPrefix(p.Detail, "access: not allowed: ")
+		whose := "take a key whose role has it; `tracon key create --help` lists the roles"
+		if strings.HasPrefix(what, "it takes host.") || strings.HasPrefix(what, "it takes tenants.") || strings.HasPrefix(what, "it takes platform.") {
+			whose = "take a key of the platform; who has the server's machine makes one with `tracon key create NAME --platform`"
+		} else if r.who.Tenant == "" && len(r.who.Roles) > 0 {
+			whose = "take a key of the tenant: the platform's sees nothing of it; `tracon key create NAME --role … --tenant " + r.tenant + "` makes one"
+		}
+		return hint(fmt.Errorf("the key may not do that: %s", what), "%s", whose)
 	case client.Fixed:
 		return hint(errors.New("the host's settings stand in the server's configuration file"), "set `enabled`, `interpreters`, `network` and `require_walls` there")
 	case client.RateLimited:

@@ -70,9 +70,9 @@ Interpreters of the allow-list stay in the old one until they are listed again.`
 			}
 			here := ""
 			if info, err := os.Stat(args[1]); err == nil && info.IsDir() {
-				here = quoteWords(args[1]) + " is a folder of this machine (tar it, and name the archive)"
+				here = quoteWords(args[1]) + " is a folder of this machine, and a server takes a tar archive"
 			} else if limits != (image.Limits{}) {
-				here = "a limit is this machine's"
+				here = "--max-… is for the data folder of this machine"
 			}
 			return a.atHere(cmd, daemon.Make, here, func(ctx context.Context, b backend) error {
 				n := admin.Naming{Name: args[0], Replace: f.replace, Reason: f.reason}
@@ -181,7 +181,7 @@ func (a *app) runtimeShowCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			here := ""
 			if verify {
-				here = "--verify reads the files of this machine"
+				here = "--verify is for the data folder of this machine"
 			}
 			return a.atHere(cmd, daemon.List, here, func(ctx context.Context, b backend) error {
 				stop := func() {}
