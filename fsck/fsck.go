@@ -10,7 +10,7 @@
 //     is the one kept beside it, and so is the end of each tenant's history; with
 //     Config.Verify, also every root that was ever signed.
 //   - I5: each admission has one ending, or a living host works on it.
-//   - I6: each grant, revocation, import, deletion, policy and setting of the host
+//   - I6: each grant, revocation, import, deletion, policy, key, tenant and setting of the host
 //     has its entry, each such entry what it tells of, both say the same, and what
 //     came later stands later. Each record of a call belongs to an admission, and each
 //     call that ended has one, or an entry covers that its time was over.
@@ -82,6 +82,7 @@ type Report struct {
 	Tenants  uint64 `json:"tenants"`
 	Grants   uint64 `json:"grants"`
 	Versions uint64 `json:"versions"`
+	Keys     uint64 `json:"keys"`
 	Records  uint64 `json:"records"`
 	Contents uint64 `json:"contents"`
 	Running  uint64 `json:"running"` // admissions without an ending on which a living host works

@@ -29,6 +29,8 @@ type history struct {
 	runtimes map[string]bundle.Digest // of the host, as the log tells
 	records  uint64                   // of which the admission and the ending came
 	missing  missing
+	keys     keys
+	made     setting // of the tenant
 }
 
 // A run is a call that was admitted. One id may have been admitted more than once.
@@ -53,6 +55,8 @@ func (k *checker) tenant(ctx context.Context, name string) error {
 	h.grants, stop = open(k.survey.Grants(ctx, name), func(g grant.Grant) string { return g.ID }, fault)
 	defer stop()
 	h.versions, stop = open(k.survey.Versions(ctx, name), func(v admin.Version) string { return v.ID }, fault)
+	defer stop()
+	h.keys, stop = k.openKeys(ctx, name, fault)
 	defer stop()
 	var end audit.Link
 	for leaf, err := range k.survey.Leaves(ctx, name, 0) {
@@ -133,6 +137,10 @@ func (h *history) entry(ctx context.Context, leaf audit.Leaf) error {
 		if why := admin.IsVersion(e, v); why != "" {
 			h.amiss("I6", leaf, "version %s is not the one that was imported: %s", v.ID, why)
 		}
+	case audit.Key:
+		return h.key(leaf)
+	case audit.Tenant:
+		h.made.change(leaf)
 	case audit.Policy:
 		h.policy.change(leaf)
 	case audit.Host:
@@ -211,7 +219,7 @@ func (h *history) end(ctx context.Context, last audit.Link) error {
 	for v := range h.versions.rest() {
 		h.unimported([]admin.Version{v})
 	}
-	if err := errors.Join(h.grants.err, h.versions.err); err != nil {
+	if err := errors.Join(h.grants.err, h.versions.err, h.endKeys()); err != nil {
 		return err
 	}
 	for id := range h.revoked {
@@ -321,6 +329,9 @@ func (h *history) settings(ctx context.Context) error {
 	}
 	if err == nil {
 		h.setting("policy", h.policy, revision, func(e audit.Entry) string { return admin.IsPolicy(e, p) })
+	}
+	if err := h.tenantSetting(ctx); err != nil {
+		return err
 	}
 	if h.name != gate.HostTenant {
 		return nil

@@ -71,8 +71,8 @@ func (a *app) fsck(ctx context.Context, h *daemon.House) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(a.out, "%d entries, %d tenants, %d grants, %d versions of skills, %d records of calls, %d contents; %d calls under way\n",
-			report.Entries, report.Tenants, report.Grants, report.Versions, report.Records, report.Contents, report.Running)
+		fmt.Fprintf(a.out, "%d entries, %d tenants, %d grants, %d versions of skills, %d records of calls, %d contents, %d keys; %d calls under way\n",
+			report.Entries, report.Tenants, report.Grants, report.Versions, report.Records, report.Contents, report.Keys, report.Running)
 		if report.Findings == 0 {
 			fmt.Fprintln(a.out, "ok: nothing is amiss")
 		}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -87,8 +88,21 @@ func lived(t *testing.T) string {
 	}
 	_, err = h.Admin.RemoveRuntime(ctx, "op", "node-22", "no longer")
 	must(err)
+	by := access.Principal{Actor: "op", Roles: []access.Role{access.Platform}}
+	_, err = h.Admin.CreateTenant(ctx, by, access.Tenant{Name: "u", Quota: access.Quota{Keys: 5}})
+	must(err)
+	_, err = h.Admin.SetTenant(ctx, by, "u", func(t *access.Tenant) error { t.Off = true; return nil })
+	must(err)
+	key, _, err := h.Admin.CreateKey(ctx, admin.Keying{By: by, Tenant: "u", Name: "old", Roles: []access.Role{access.Reader}})
+	must(err)
+	key, _, err = h.Admin.RotateKey(ctx, admin.Rotation{By: by, Tenant: "u", ID: key.ID, Overlap: admin.DefaultOverlap})
+	must(err)
+	_, err = h.Admin.RevokeKey(ctx, by, "u", key.ID, "leaked")
+	must(err)
+	_, _, _, err = h.Admin.FirstKey(ctx)
+	must(err)
 	report, found := examined(t, h)
-	want := fsck.Report{Tenants: 3, Grants: 2, Versions: 3, Records: 2, Contents: 4}
+	want := fsck.Report{Tenants: 3, Grants: 2, Versions: 3, Keys: 3, Records: 2, Contents: 4}
 	if report.Entries = 0; report != want || found != nil {
 		t.Fatalf("of a sound house fsck says %+v and finds %v; want %+v and nothing", report, found, want)
 	}
@@ -136,6 +150,18 @@ func TestFsckFinds(t *testing.T) {
 		{"the host has another interpreter", `UPDATE host_setting SET setting = replace(bare(setting), '"path":"', '"path":"/x')`, "I6", "setting of the host"},
 		{"the host has another runtime", `UPDATE host_setting SET setting = replace(bare(setting), 'python-3.12', 'python-3.13')`, "I6", "runtimes of the host"},
 		{"the host's setting without its entries", `DELETE FROM leaf WHERE tenant = '@host'; DELETE FROM tenant_head WHERE tenant = '@host'`, "I7", "changed 0 times"},
+		{"a key is gone", `DELETE FROM api_key WHERE tenant = ''`, "I6", "is not kept"},
+		{"a key was put in", `INSERT INTO api_key (id, tenant, rest) SELECT 'madeupmadeupmade', tenant, bare(rest) FROM api_key WHERE n = 1`, "I6", "key madeupmadeupmade is kept"},
+		{"a key of the platform was put in", `INSERT INTO api_key (id, tenant, rest) SELECT 'madeupmadeupmade', tenant, bare(rest) FROM api_key WHERE tenant = ''`, "I6", "key madeupmadeupmade is kept"},
+		{"a key may do more", `UPDATE api_key SET rest = replace(bare(rest), '"reader"', '"admin"')`, "I6", "roles"},
+		{"a key is of another tenant", `UPDATE api_key SET rest = bare(rest), tenant = 't' WHERE tenant = 'u'`, "I6", "is kept, and no entry"},
+		{"a key ends later", `UPDATE api_key SET rest = replace(bare(rest), '"expires":', '"expires":1') WHERE n = 1`, "I6", "end"},
+		{"I7: a revoked key lets in again", `UPDATE api_key SET rest = replace(bare(rest), '"revoked":', '"expires":')`, "I7", "was revoked, and is not revoked now"},
+		{"I7: a replaced key stands for itself again", `UPDATE api_key SET rest = replace(bare(rest), '"replacedBy":', '"revokedBy":')`, "I7", "was replaced, and is not replaced now"},
+		{"on the disk: a key's hash", `UPDATE api_key SET rest = replace(rest, '"hash":"', '"hash":"0')`, "I6", "was changed where it is kept"},
+		{"a tenant is on again", `UPDATE tenant_setting SET setting = replace(bare(setting), '"off":true,', '')`, "I6", "setting of the tenant"},
+		{"a tenant is gone", `DELETE FROM tenant_setting`, "I7", "changed 2 times"},
+		{"a tenant was put in", `INSERT INTO tenant_setting SELECT 'stranger', 1, replace(bare(setting), '"name":"u"', '"name":"stranger"') FROM tenant_setting`, "I7", "changed 0 times"},
 		{"a record says another ending", `UPDATE call_record SET rest = replace(bare(rest), '"ending":"exited"', '"ending":"signaled"')`, "I6", "signaled"},
 		{"a record is gone", `DELETE FROM call_record WHERE id = (SELECT MIN(id) FROM call_record)`, "I6", "is gone, and no entry tells that its time was over"},
 		{"a record was put in", `INSERT INTO call_record SELECT tenant, 'made-up', skill, digest, bare(rest) FROM call_record LIMIT 1`, "I6", "a record of call made-up"},
