@@ -86,6 +86,69 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// I5: an admission of a host of which nothing is left is closed as unknown, once, with
+// the reason; that of a host which is known, and what its host ended, is left alone,
+// also where the log was looked through up to the middle.
+func TestSettle(t *testing.T) {
+	h := gatecase.New(t)
+	ended := admitted(t, h, "gone")
+	left := admitted(t, h, "gone")
+	living := admitted(t, h, "living")
+	h.Config.Instance = "gone"
+	if _, err := gate.New(h.Config).End(t.Context(), ended, "exited", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	hosts := map[string]bool{"living": true}
+	known := func(_ context.Context, instance string) (bool, error) { return hosts[instance], nil }
+	var w tracon.Watch
+	settle := func(want int) {
+		t.Helper()
+		was := w
+		var n int
+		var err error
+		if w, n, err = tracon.Settle(t.Context(), h.Log, h.Store, w, known); err != nil || n != want {
+			t.Errorf("from %+v: closed %d, %v; want %d", was, n, err, want)
+		}
+	}
+	settle(1)
+	settle(0)
+	if len(w.Open) != 1 || w.Open[0] != living.Receipt().Index() {
+		t.Errorf("it goes on from %+v, want with the call of the living", w)
+	}
+	how, n := endings(t, h.Log)
+	if how[left.ID()] != "unknown" || n[left.ID()] != 1 || how[ended.ID()] != "exited" || n[ended.ID()] != 1 || n[living.ID()] != 0 {
+		t.Errorf("the endings are %v, %v", how, n)
+	}
+	if r, err := h.Store.Call(t.Context(), gatecase.Tenant, left.ID()); err != nil || r.Ending != "unknown" || len(r.Notes) != 1 {
+		t.Errorf("the record is %+v, %v", r, err)
+	}
+	// The sign of a host that lived goes, once with and once without the ending of its call.
+	later := admitted(t, h, "living")
+	h.Config.Instance = "living"
+	if _, err := gate.New(h.Config).End(t.Context(), living, "exited", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	delete(hosts, "living")
+	settle(1)
+	settle(0)
+	how, n = endings(t, h.Log)
+	if how[living.ID()] != "exited" || n[living.ID()] != 1 || how[later.ID()] != "unknown" || n[later.ID()] != 1 || w.Open != nil {
+		t.Errorf("then the endings are %v, %v, and it goes on from %+v", how, n, w)
+	}
+	// A host that ends its call between the look at the log and at the hosts.
+	last := admitted(t, h, "last")
+	known = func(context.Context, string) (bool, error) {
+		_, err := gate.New(h.Config).End(t.Context(), last, "exited", nil, nil)
+		return false, err
+	}
+	settle(0)
+	gaveUp := errors.New("gave up")
+	admitted(t, h, "another")
+	if _, _, err := tracon.Settle(t.Context(), h.Log, h.Store, w, func(context.Context, string) (bool, error) { return false, gaveUp }); !errors.Is(err, gaveUp) {
+		t.Errorf("when the hosts cannot be asked: got %v", err)
+	}
+}
+
 // Two calls that came with one id have two endings; without a store of records
 // the log alone has them.
 func TestRecoverSameID(t *testing.T) {

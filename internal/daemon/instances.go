@@ -28,7 +28,7 @@ func (h *House) enter(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	h.instance, err = instance.Start(ctx, filepath.Join(h.Config.Data, InstancesFolder), h.id, tip.Size(), h.buryLocal)
+	h.instance, err = instance.Start(ctx, filepath.Join(h.Config.Data, InstancesFolder), h.id, tip.Size(), h.buryLocal, h.settle)
 	if err == nil {
 		h.Log.KeepCounts(h.instance)
 	}

@@ -55,8 +55,10 @@ const (
 
 // Start makes this process an instance with that id. Before, it hands each one
 // that has died to bury; where that fails, the dead one stays, and so does the
-// error. Size is that of the log now. Only one process of the folder starts at a time.
-func Start(ctx context.Context, folder, name string, size uint64, bury func(context.Context, Dead) error) (*Instance, error) {
+// error. Settle, if not nil, is called then, while nobody else starts: what it is about
+// is then of an instance that lives here, or of none. Size is that of the log now.
+// Only one process of the folder starts at a time.
+func Start(ctx context.Context, folder, name string, size uint64, bury func(context.Context, Dead) error, settle func(context.Context) error) (*Instance, error) {
 	if !id.Valid(name) {
 		return nil, fmt.Errorf("instance: %q is no id", name)
 	}
@@ -70,6 +72,11 @@ func Start(ctx context.Context, folder, name string, size uint64, bury func(cont
 	defer door.Close()
 	if err := sweep(ctx, folder, bury); err != nil {
 		return nil, err
+	}
+	if settle != nil {
+		if err := settle(ctx); err != nil {
+			return nil, fmt.Errorf("instance: closing what those left of whom there is no sign: %w", err)
+		}
 	}
 	i := &Instance{folder: folder, id: name}
 	if err := i.make(About{size, os.Getpid(), time.Now().UTC()}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/instance"
+	"github.com/tracon-go/tracon/internal/ownfile"
 	"github.com/tracon-go/tracon/store/memstore"
 )
 
@@ -23,7 +24,7 @@ func start(t *testing.T, dir string, size uint64) (*instance.Instance, []instanc
 	i, err := instance.Start(t.Context(), dir, id.New(), size, func(_ context.Context, d instance.Dead) error {
 		dead = append(dead, d)
 		return nil
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +68,33 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// Who settles what nobody is known of does so when the dead are buried and nobody else
+// starts; where that fails, nobody starts.
+func TestStartSettles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "instances")
+	dead, _ := start(t, dir, 7)
+	closed(t, dead, true)
+	buried := false
+	bury := func(context.Context, instance.Dead) error { buried = true; return nil }
+	failed := errors.New("failed")
+	for _, want := range []error{failed, nil} {
+		settled := false
+		i, err := instance.Start(t.Context(), dir, id.New(), 8, bury, func(context.Context) error {
+			settled = true
+			if l, err := ownfile.TryLock(filepath.Join(dir, "lock")); l != nil || err != nil {
+				t.Errorf("another one could start: %v, %v", l, err)
+			}
+			return want
+		})
+		if !buried || !settled || !errors.Is(err, want) || (i == nil) != (want != nil) {
+			t.Errorf("buried %v, settled %v, got %v, %v", buried, settled, i, err)
+		}
+		if i != nil {
+			closed(t, i, false)
+		}
+	}
+}
+
 // Who asks which processes have died makes nothing: a copy may be without the
 // folder's lock, and may be read alone.
 func TestLeftMakesNothing(t *testing.T) {
@@ -98,7 +126,7 @@ func TestBuryFails(t *testing.T) {
 	closed(t, i, true)
 	full := errors.New("disk full")
 	for range 2 {
-		_, err := instance.Start(t.Context(), dir, id.New(), 1, func(context.Context, instance.Dead) error { return full })
+		_, err := instance.Start(t.Context(), dir, id.New(), 1, func(context.Context, instance.Dead) error { return full }, nil)
 		if !errors.Is(err, full) {
 			t.Errorf("got %v, want the error of burying", err)
 		}
@@ -108,7 +136,7 @@ func TestBuryFails(t *testing.T) {
 		t.Errorf("got %v, want the one that was not buried", dead)
 	}
 	closed(t, next, false)
-	if _, err := instance.Start(t.Context(), dir, "../x", 0, nil); err == nil {
+	if _, err := instance.Start(t.Context(), dir, "../x", 0, nil, nil); err == nil {
 		t.Error("an instance has a name that is no id")
 	}
 }

@@ -18,6 +18,10 @@ func TestLives(t *testing.T) {
 		if got, err := asks.Lives(t.Context(), id); err != nil || got != want {
 			t.Errorf("that %q lives is %v, error %v; want %v", id, got, err, want)
 		}
+		// What a host whose lease has expired admitted is still its own.
+		if got, err := asks.Joined(t.Context(), id); err != nil || got != (id == h.id) {
+			t.Errorf("that %q has joined is %v, error %v", id, got, err)
+		}
 	}
 	look(h.id, true)
 	look("nobody", false)
