@@ -35,8 +35,8 @@ type input struct {
 type ranJSON struct {
 	problemJSON
 	Call      string       `json:"call,omitempty"`
-	ExitCode  *int         `json:"exitCode,omitempty"`
-	Signal    *int         `json:"signal,omitempty"`
+	ExitCode  *int         `json:"exitCode"`
+	Signal    *int         `json:"signal"`
 	TimedOut  bool         `json:"timedOut"`
 	Truncated bool         `json:"truncated"` // by the policy's limit, not by that of what a model is shown
 	Stdout    stream       `json:"stdout"`

@@ -21,7 +21,7 @@ const mostNames = 40
 // A schema is the part of JSON Schema that every provider reads: one type for each
 // property, no unknown members, no references.
 type schema struct {
-	Type        string            `json:"type"`
+	Type        any               `json:"type"` // a text; in an answer, which no provider reads, a list of them
 	Description string            `json:"description,omitempty"`
 	Enum        []string          `json:"enum,omitempty"`
 	Items       *schema           `json:"items,omitempty"`
@@ -162,8 +162,8 @@ var (
 
 	ran = answer(map[string]schema{
 		"call":     text("The call's id, for the operator."),
-		"exitCode": {Type: "integer", Description: "The exit code; absent where there is none."},
-		"signal":   {Type: "integer", Description: "The signal that ended the script; absent where there is none."},
+		"exitCode": {Type: []string{"integer", "null"}, Description: "The exit code; null where there is none."},
+		"signal":   {Type: []string{"integer", "null"}, Description: "The signal that ended the script; null where none did."},
 		"timedOut": boolean, "truncated": boolean, "stdout": shownStream, "stderr": shownStream,
 		"outputs": list("Files that the script wrote.", object(map[string]schema{
 			"path": plain, "size": integer, "mediaType": plain, "digest": plain, "handle": text("For the inputs of a next call; empty: not kept."),

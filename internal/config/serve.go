@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ const DefaultListen = "127.0.0.1:8787"
 // Serve is what `tracon serve` is told, besides what every verb is.
 type Serve struct {
 	Listen            string // address; empty: the socket in the data folder alone
+	PublicURL         string // address by which clients reach it; empty: they are not told
 	TLSCert, TLSKey   string // files; empty: without TLS; absolute
 	InsecurePlaintext bool   // other machines may be listened to without TLS
 	MetricsListen     string // address of /metrics without a key; empty: none
@@ -41,6 +43,9 @@ var serveSettings = []Setting{
 	{Key: "listen", Doc: "`tracon serve`: address to listen at; empty: its socket in the folder of data alone",
 		set:  func(c *Config, s string, _ folder) error { c.Serve.Listen = s; return checkAddress(s) },
 		text: func(c *Config) string { return c.Serve.Listen }},
+	{Key: "public_url", Doc: "address by which clients reach it, such as https://tracon.example.com: what clients of the Model Context Protocol are told",
+		set:  func(c *Config, s string, _ folder) error { c.Serve.PublicURL = s; return checkURL(s) },
+		text: func(c *Config) string { return c.Serve.PublicURL }},
 	file("tls_cert", "file of its certificate, with those between it and the root; read again on SIGHUP", func(c *Config) *string { return &c.Serve.TLSCert }),
 	file("tls_key", "file of the certificate's key, which nobody else may read", func(c *Config) *string { return &c.Serve.TLSKey }),
 	boolean("insecure_plaintext", "lets it listen to other machines without TLS: keys and output are read by whoever is between", func(c *Config) *bool { return &c.Serve.InsecurePlaintext }),
@@ -124,6 +129,17 @@ func checkAddress(s string) error {
 		return fmt.Errorf("%q is not a port from 0 to 65535", port)
 	} else if n == 0 && port != "0" {
 		return fmt.Errorf("%q is not a port", port)
+	}
+	return nil
+}
+
+// checkURL says why s is not the address of a server.
+func checkURL(s string) error {
+	if s == "" {
+		return nil
+	}
+	if u, err := url.Parse(s); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("%q is not an address; write one such as https://tracon.example.com", s)
 	}
 	return nil
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/serve/httpapi"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
+	"github.com/tracon-go/tracon/serve/mcpserver"
 )
 
 // api makes the handler of what is behind the doors of h.
-func (s *server) api(h *House, r *tracon.Runner, auth httpapi.Authenticator, lim httpapi.Limiter) (http.Handler, error) {
+func (s *server) api(h *House, r *tracon.Runner, auth httpapi.Authenticator, lim httpapi.Limiter, mcp *mcpserver.Handler) (http.Handler, error) {
 	api, err := httpapi.New(httpapi.Config{
 		Authenticator: auth, Limiter: lim, Admin: h.Admin, Store: h.Store, Contents: h.Contents, Log: h.Log,
 		Runner: stopping{r, s}, Runs: s.runs, Folders: h.Skills, Spool: h.Config.Data, Notary: h.Notary, Host: newAPIHost(h),
@@ -22,9 +23,17 @@ func (s *server) api(h *House, r *tracon.Runner, auth httpapi.Authenticator, lim
 	if err != nil {
 		return nil, err
 	}
-	metrics := s.tel.Handler()
+	metrics, metadata := s.tel.Handler(), mcp.Metadata()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/metrics" {
+		switch r.URL.Path {
+		case "/metrics":
+		case mcpPath:
+			mcp.ServeHTTP(w, r)
+			return
+		case mcpserver.MetadataPath + mcpPath:
+			metadata.ServeHTTP(w, r)
+			return
+		default:
 			api.ServeHTTP(w, r)
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/serve/limit"
+	"github.com/tracon-go/tracon/serve/mcpserver"
 	"github.com/tracon-go/tracon/serve/oidc"
 )
 
@@ -24,6 +25,7 @@ type generation struct {
 	house   *House
 	runner  *tracon.Runner
 	handler http.Handler
+	mcp     *mcpserver.Handler
 
 	mu      sync.Mutex
 	inside  int
@@ -51,7 +53,11 @@ func (s *server) generation(ctx context.Context, c *config.Config, tokens *oidc.
 	if g.runner, err = h.Start(ctx); err != nil {
 		return nil, err
 	}
-	g.handler, err = s.api(h, g.runner, newWho(h.Store, tokens), limits(c, h.Store))
+	auth, lim := newWho(h.Store, tokens), limits(c, h.Store)
+	if g.mcp, err = s.mcp(h, g.runner, auth, lim); err != nil {
+		return nil, err
+	}
+	g.handler, err = s.api(h, g.runner, auth, lim, g.mcp)
 	return g, err
 }
 
@@ -100,6 +106,7 @@ func (g *generation) retire() <-chan struct{} {
 // that go on even so are left behind after a while.
 func (g *generation) end(ctx context.Context) error {
 	idle := g.retire()
+	g.mcp.Retire() // else clients that only listen would stay inside
 	select {
 	case <-idle:
 	case <-ctx.Done():

@@ -1,10 +1,13 @@
 package mcpserver
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -24,6 +27,7 @@ const (
 	DefaultMaxBody     = 8 << 20          // bytes of a request: input files travel in it
 	DefaultIdleSession = 30 * time.Minute // before a session of an older protocol is forgotten
 	maxServers         = 1000             // principals whose tools are held ready
+	bodyTime           = 30 * time.Second // in which a request must have come
 	lookEvery          = 5 * time.Second  // at what clients that wait to hear of changes are shown
 	newestStateless    = "2026-07-28"     // from this version on there are no sessions
 )
@@ -68,6 +72,7 @@ type Handler struct {
 
 	mu      sync.Mutex
 	servers map[key]*held
+	retired bool
 }
 
 // key is what two principals must have in common to share a server.
@@ -78,7 +83,8 @@ type key struct {
 
 type held struct {
 	*server
-	used time.Time
+	used   time.Time
+	inside int // requests that wait for an answer
 }
 
 type serverKey struct{}
@@ -92,9 +98,10 @@ func New(c Config) (*Handler, error) {
 		return nil, errors.New("mcpserver: a limit of Config is negative; zero means the default")
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
 	h := &Handler{c: c, servers: map[key]*held{}}
 	options := mcp.StreamableHTTPOptions{
-		MaxRequestBodyBytes: cmp.Or(c.MaxBody, DefaultMaxBody), SessionTimeout: cmp.Or(c.IdleSession, DefaultIdleSession),
+		MaxRequestBodyBytes: c.MaxBody, SessionTimeout: cmp.Or(c.IdleSession, DefaultIdleSession),
 		PropagateRequestCancellation: true,
 	}
 	from := func(r *http.Request) *mcp.Server { return r.Context().Value(serverKey{}).(*server).Server }
@@ -115,6 +122,20 @@ func (h *Handler) challenge() *auth.RequireBearerTokenOptions {
 		o.ResourceMetadataURL = h.c.metadataURL()
 	}
 	return o
+}
+
+// Retire ends the sessions of clients that wait for nothing, at once, and the others when
+// they have their answers. Clients begin new ones elsewhere.
+func (h *Handler) Retire() {
+	h.stop()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.retired = true
+	for _, s := range h.servers {
+		if s.inside == 0 {
+			h.done.Go(s.end) // it waits for the client's streams
+		}
+	}
 }
 
 // Close ends every session.
@@ -173,9 +194,38 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		defer leave()
 	}
-	s := h.server(p)
+	if r, ok := h.body(w, r); ok {
+		h.answer(w, r, p)
+	}
+}
+
+// body reads the body, in its time: a client that sends it slowly holds nothing.
+func (h *Handler) body(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r, true
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // where there is a connection to have one
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.c.MaxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		http.Error(w, fmt.Sprintf("a request has %d bytes at most", h.c.MaxBody), http.StatusRequestEntityTooLarge)
+		return nil, false
+	}
+	if err != nil {
+		http.Error(w, "the request did not come in time, or not whole", http.StatusRequestTimeout)
+		return nil, false
+	}
+	_ = control.SetReadDeadline(time.Time{}) // a script may take its time
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return r, true
+}
+
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p access.Principal) {
+	s := h.enter(p, r.Method)
+	defer h.leave(s, r.Method)
 	s.refresh(r.Context())
-	r = r.WithContext(context.WithValue(r.Context(), serverKey{}, s))
+	r = r.WithContext(context.WithValue(r.Context(), serverKey{}, s.server))
 	if r.Header.Get("Mcp-Protocol-Version") >= newestStateless {
 		h.stateless.ServeHTTP(w, r)
 		return
@@ -183,9 +233,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	h.sessions.ServeHTTP(w, r)
 }
 
-// server returns what p is shown. Of those that nobody uses, the one that was used
+// enter returns what p is shown. Of those that nobody uses, the one that was used
 // longest ago makes room.
-func (h *Handler) server(p access.Principal) *server {
+func (h *Handler) enter(p access.Principal, method string) *held {
 	k := key{p.Tenant, p.Actor, p.Key, p.May(access.WriteRuns)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,7 +246,21 @@ func (h *Handler) server(p access.Principal) *server {
 		h.servers[k] = s
 	}
 	s.used = time.Now()
-	return s.server
+	if method == http.MethodPost {
+		s.inside++
+	}
+	return s
+}
+
+func (h *Handler) leave(s *held, method string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if method != http.MethodPost {
+		return
+	}
+	if s.inside--; s.inside == 0 && h.retired {
+		h.done.Go(s.end)
+	}
 }
 
 func (h *Handler) makeRoom() {
@@ -206,12 +270,14 @@ func (h *Handler) makeRoom() {
 	var oldest key
 	var at time.Time
 	for k, s := range h.servers {
-		if at.IsZero() || s.used.Before(at) {
+		if s.inside == 0 && (at.IsZero() || s.used.Before(at)) {
 			oldest, at = k, s.used
 		}
 	}
-	h.servers[oldest].end()
-	delete(h.servers, oldest)
+	if s := h.servers[oldest]; s != nil { // else every one waits for an answer, and the limits bound them
+		h.done.Go(s.end)
+		delete(h.servers, oldest)
+	}
 }
 
 // look refreshes what connected clients are shown, so that they hear of a grant that was

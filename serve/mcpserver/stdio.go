@@ -15,7 +15,8 @@ import (
 const maxLine = DefaultMaxBody
 
 // Stdio serves one client over a pair of streams, for the principal who started the
-// program, until the client closes its side or ctx is done. It closes both.
+// program, until the client closes its side and has its answers, or ctx is done. It closes
+// both.
 func Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, p access.Principal, tools *toolset.Toolset, version string, log *slog.Logger) error {
 	s := newServer(p, tools, version, log)
 	s.refresh(ctx)
@@ -25,5 +26,6 @@ func Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, p access.P
 	h.done.Go(func() { h.look(ctx) })
 	defer h.done.Wait()
 	defer stop()
-	return s.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine})
+	d := newDrain(ctx)
+	return s.Run(ctx, &mcp.IOTransport{Reader: &drainedReader{ReadCloser: in, d: d}, Writer: &drainedWriter{WriteCloser: out, d: d}, MaxLineLength: maxLine})
 }

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+func (a *app) mcpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp [FOLDER]...",
+		Short: "Give a model the skills, over the Model Context Protocol on standard input and output",
+		Long: `Speaks the Model Context Protocol on standard input and output, for one client that
+starts it: the tenant's skills, and those in the folders that are named, each a
+skill or a folder of skills.
+
+The model lists, loads and reads them. It is offered to run scripts when one is
+granted, and no longer when none is: a grant that is made or taken back meanwhile
+(` + "`tracon grant add`, `tracon grant revoke`" + `) counts at once. Each call passes the
+same gates as ` + "`tracon run`" + `, and stands in the same log.
+
+Standard output is the protocol's, which is JSON already: --json changes nothing.
+A client is told of it in one line; docs/clients.md has that line for the usual ones.`,
+		Example: `  tracon mcp
+  tracon mcp ~/skills
+  claude mcp add tracon -- tracon mcp ~/skills`,
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(cmd *cobra.Command, folders []string) error {
+			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+				for _, f := range folders {
+					if err := a.addSkills(h, f); err != nil {
+						return err
+					}
+				}
+				log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+				p := access.Principal{Tenant: a.tenant, Actor: a.who(), Roles: []access.Role{access.Operator}}
+				return h.ServeStdio(ctx, io.NopCloser(a.in), nopWriteCloser{a.out}, p, version().Version, log)
+			})
+		},
+	}
+}
+
+// addSkills adds the skill in the folder, or those below it where it is none.
+func (a *app) addSkills(h *daemon.House, folder string) error {
+	if !filepath.IsAbs(folder) {
+		folder = filepath.Join(a.dir, folder)
+	}
+	if _, err := os.Lstat(filepath.Join(folder, "SKILL.md")); err == nil {
+		_, err := h.SkillName(folder)
+		return err
+	}
+	return h.Skills.AddRoot(folder)
+}
+
+type nopWriteCloser struct{ io.Writer }
+
+func (nopWriteCloser) Close() error { return nil }
