@@ -24,6 +24,7 @@ func TestConfirm(t *testing.T) {
 	}{
 		{"the host is switched off", gate.SwitchGate, func(t testing.TB, h *gatecase.House) { h.Host(t, func(h *gate.Host) { h.Enabled = false }) }},
 		{"the tenant is switched off", gate.SwitchGate, func(t testing.TB, h *gatecase.House) { h.Policy(t, func(p *gate.Policy) { p.Enabled = false }) }},
+		{"the platform switches the tenant off", gate.SwitchGate, func(t testing.TB, h *gatecase.House) { h.SwitchOff(t) }},
 		{"the grant is revoked", gate.GrantGate, func(t testing.TB, h *gatecase.House) { h.Revoke(t, nil) }},
 		{"the grant expires", gate.GrantGate, func(t testing.TB, h *gatecase.House) { time.Sleep(time.Hour) }},
 		{"the script gets a grant of its own, which is revoked", gate.GrantGate, func(t testing.TB, h *gatecase.House) {

@@ -83,7 +83,7 @@ var rooms = map[string]rule{
 	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/limit serve/oidc serve/runs skill slot store store/memstore store/postgres store/sqlite", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
-	"internal/gatecase":    {"audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
+	"internal/gatecase":    {"access audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/id":          {"", "", true, "ids are made in one place"},
 	"internal/instance":    {"audit internal/id internal/ownfile internal/strictjson", "", false, "how a host process tells the next one that it died"},
 	"internal/ownfile":     {"", "golang.org/x/sys", true, "small files of the program's own, durable"},

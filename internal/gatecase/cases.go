@@ -42,6 +42,7 @@ func switches() []Case {
 		{"the host is zero", gate.SwitchGate, "R8", host(func(h *gate.Host) { *h = gate.Host{} })},
 		{"the tenant's switch is off", gate.SwitchGate, "R8", policy(func(p *gate.Policy) { p.Enabled = false })},
 		{"the tenant's policy is zero", gate.SwitchGate, "R8", policy(func(p *gate.Policy) { *p = gate.Policy{} })},
+		{"the platform has switched the tenant off", gate.SwitchGate, "R8", func(t testing.TB, h *House) { h.SwitchOff(t) }},
 		{"both are off", gate.SwitchGate, "R8", func(t testing.TB, h *House) {
 			h.Host(t, func(h *gate.Host) { h.Enabled = false })
 			h.Policy(t, func(p *gate.Policy) { p.Enabled = false })

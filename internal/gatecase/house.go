@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
@@ -94,6 +95,15 @@ func (h *House) Policy(t testing.TB, change func(*gate.Policy)) {
 	change(&policy)
 	h.commit(t, audit.Entry{Tenant: Tenant, Kind: audit.Policy}, func(ctx context.Context, p audit.Pending) error {
 		return h.Store.SetPolicy(ctx, Tenant, policy, revision, p)
+	})
+}
+
+// SwitchOff switches the tenant off as a whole, in the log too.
+func (h *House) SwitchOff(t testing.TB) {
+	t.Helper()
+	off := access.Tenant{Name: Tenant, Created: time.Now(), By: "platform-m2k8", Off: true}
+	h.commit(t, audit.Entry{Tenant: Tenant, Kind: audit.Tenant}, func(ctx context.Context, p audit.Pending) error {
+		return h.Store.SetTenant(ctx, off, 0, p)
 	})
 }
 
