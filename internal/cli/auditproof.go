@@ -102,8 +102,9 @@ const maxAnswer = 64 << 20
 func (a *app) receiptCheckCmd() *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Check a receipt, and whether the log still has what it proves",
+		Use:         "check FILE",
+		Annotations: map[string]string{ownEyes: "yes"},
+		Short:       "Check a receipt, and whether the log still has what it proves",
 		Long: `Checks that the entry in the receipt stands in the tree of its checkpoint and that
 the log's key has signed that, and then that the log still goes on from there. The
 log is only read. FILE is what ` + "`tracon audit prove`" + ` wrote, or what ` + "`tracon run --json`" + ` did; - is standard input.

@@ -63,8 +63,9 @@ func (a *app) auditVerifyCmd() *cobra.Command {
 	var against daemon.Against
 	var key string
 	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Compute the whole log again and compare it with what was signed",
+		Use:         "verify",
+		Annotations: map[string]string{ownEyes: "yes"},
+		Short:       "Compute the whole log again and compare it with what was signed",
 		Long: `Computes the log again from its first leaf: that each has the hash that is kept for
 it, stands at its place, follows its tenant's entry before it, and that all have
 the root that is kept. Then it compares with every signed checkpoint that can be

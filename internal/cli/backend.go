@@ -227,6 +227,10 @@ func (a *app) atSkill(cmd *cobra.Command, use daemon.Use, words []string, f func
 	return a.atHere(cmd, use, here, f)
 }
 
+// ownEyes marks what looks at the data folder itself, also where a `tracon serve`
+// holds it: what that one says of itself is not what is asked.
+const ownEyes = "own eyes"
+
 // atHere is at for words that mean this machine, for the reason here; empty: they do not.
 func (a *app) atHere(cmd *cobra.Command, use daemon.Use, here string, f func(ctx context.Context, b backend) error) error {
 	c, err := a.load()
@@ -239,7 +243,7 @@ func (a *app) atHere(cmd *cobra.Command, use daemon.Use, here string, f func(ctx
 	a.tenantGiven = cmd.Flags().Changed("tenant")
 	switch {
 	case c.Server == "":
-		if here == "" && a.actor == "" {
+		if here == "" && a.actor == "" && cmd.Annotations[ownEyes] == "" {
 			if r := a.beside(cmd.Context(), c); r != nil {
 				return f(cmd.Context(), r)
 			}

@@ -7,14 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
@@ -33,24 +38,54 @@ func (a *app) connect(ctx context.Context, c *config.Config) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	cc := client.Config{Server: c.Server, Key: key, UserAgent: "tracon/" + version().Version}
-	socket := strings.HasPrefix(c.Server, "unix:")
-	if !socket {
-		if cc.Transport, err = transport(c.CAFile); err != nil {
-			return nil, err
-		}
+	cc := client.Config{Server: c.Server, Key: key}
+	if !strings.HasPrefix(c.Server, "unix:") {
 		if key == "" {
 			return nil, hint(errors.New("there is no key for the server "+c.Server), "set TRACON_KEY, or name a file that holds it with --key-file")
 		}
+		if cc.Transport, err = transport(c.CAFile); err != nil {
+			return nil, err
+		}
+	} else if key == "" {
+		cc.Tenant = a.tenant
 	}
-	r := &remote{server: c.Server, limits: c.Content, folder: os.TempDir(), progress: a.progress}
-	if r.platform, err = client.New(cc); err != nil {
+	return a.reach(ctx, cc, c.Content)
+}
+
+// besideTime is how long the server that holds the data folder may take to say who it is.
+const besideTime = 5 * time.Second
+
+// beside returns the `tracon serve` that holds the data folder, through its socket,
+// where the kernel tells it who we are. It returns nil where there is none, or none
+// that answers us: several programs on one data folder are normal, so the folder
+// itself is as good.
+func (a *app) beside(ctx context.Context, c *config.Config) *remote {
+	path := filepath.Join(c.Data, daemon.SocketFile)
+	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != fs.ModeSocket {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, besideTime)
+	defer stop()
+	r, err := a.reach(ctx, client.Config{Server: (&url.URL{Scheme: "unix", Path: path}).String(), Tenant: a.tenant}, c.Content)
+	if err != nil {
+		return nil
+	}
+	return r
+}
+
+// reach asks the server of cc who it is and whom it takes us for. Where cc names a
+// tenant, the server acts for the platform too.
+func (a *app) reach(ctx context.Context, cc client.Config, limits bundle.Limits) (*remote, error) {
+	cc.UserAgent = "tracon/" + version().Version
+	r := &remote{server: cc.Server, limits: limits, folder: os.TempDir(), progress: a.progress}
+	var err error
+	if r.c, err = client.New(cc); err != nil {
 		return nil, hint(errors.New(strings.TrimPrefix(err.Error(), "client: ")), "write --server as https://HOST[:PORT], or unix:///PATH for a socket; http:// is for this machine alone")
 	}
-	r.c = r.platform
-	if socket && key == "" { // the kernel says who we are, and we for whom
-		cc.Tenant = a.tenant
-		if r.c, err = client.New(cc); err != nil {
+	r.platform = r.c
+	if cc.Tenant != "" {
+		cc.Tenant = ""
+		if r.platform, err = client.New(cc); err != nil {
 			return nil, err
 		}
 	}
@@ -59,21 +94,19 @@ func (a *app) connect(ctx context.Context, c *config.Config) (*remote, error) {
 		return nil, r.told(ctx, err, nil)
 	}
 	if v.API != apiVersion {
-		return nil, hint(fmt.Errorf("the server %s (version %s) speaks version %q of the API, and this program version %s", c.Server, v.Version, v.API, apiVersion), "take a tracon as old or as new as the server's")
+		return nil, hint(fmt.Errorf("the server %s (version %s) speaks version %q of the API, and this program version %s", r.server, v.Version, v.API, apiVersion), "take a tracon as old or as new as the server's")
 	}
-	who, err := r.c.Whoami(ctx)
-	if err != nil {
+	if r.who, err = r.c.Whoami(ctx); err != nil {
 		return nil, r.told(ctx, err, nil)
 	}
-	r.version, r.who = v.Version, who
-	switch {
-	case who.Tenant == "":
-		r.tenant = a.tenant
-	case a.tenantGiven && a.tenant != who.Tenant:
-		return nil, hint(fmt.Errorf("the key is of tenant %s, and --tenant says %s", who.Tenant, a.tenant), "leave --tenant away, or take a key of that tenant")
-	default:
-		r.tenant = who.Tenant
+	r.version, r.tenant = v.Version, a.tenant
+	if r.who.Tenant == "" {
+		return r, nil
 	}
+	if a.tenantGiven && a.tenant != r.who.Tenant {
+		return nil, hint(fmt.Errorf("the key is of tenant %s, and --tenant says %s", r.who.Tenant, a.tenant), "leave --tenant away, or take a key of that tenant")
+	}
+	r.tenant = r.who.Tenant
 	return r, nil
 }
 
@@ -135,6 +168,3 @@ func transport(caFile string) (http.RoundTripper, error) {
 		MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
 	}, nil
 }
-
-// beside returns the `tracon serve` that holds the data folder, or nil where there is none.
-func (a *app) beside(context.Context, *config.Config) *remote { return nil }

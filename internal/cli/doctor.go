@@ -32,7 +32,8 @@ type examination struct {
 func (a *app) doctorCmd() *cobra.Command {
 	var tier string
 	cmd := &cobra.Command{
-		Use: "doctor",
+		Use:         "doctor",
+		Annotations: map[string]string{ownEyes: "yes"},
 		Example: `  tracon doctor
   tracon doctor --tier sandbox && echo safe to go on
   tracon doctor --json`,
