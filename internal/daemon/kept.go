@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/internal/ownfile"
 	"github.com/tracon-go/tracon/store"
 	"github.com/tracon-go/tracon/store/memstore"
 	"github.com/tracon-go/tracon/store/postgres"
@@ -33,7 +34,7 @@ var ErrNone = errors.New("there is no database")
 // openStore opens the store that the configuration names, and says where it is.
 func openStore(ctx context.Context, use Use, c *config.Config) (store.Store, string, error) {
 	if use == Make {
-		if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		if err := ownfile.MakeFolder(c.Data); err != nil {
 			return nil, "", fmt.Errorf("the data folder: %w; make it, or name another with --data", err)
 		}
 	}

@@ -94,7 +94,7 @@ func Serve(ctx context.Context, c *config.Config, o ServeOptions) (err error) {
 	if err := checkServe(c, time.Now()); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+	if err := ownfile.MakeFolder(c.Data); err != nil {
 		return fmt.Errorf("the data folder: %w; make it, or name another with --data", err)
 	}
 	lock, err := ownfile.TryLock(filepath.Join(c.Data, lockFile))

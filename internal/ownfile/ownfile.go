@@ -120,15 +120,23 @@ func check(path, mode string) error {
 }
 
 // MakeFolder makes the folder, for its owner alone, with those above it that
-// are missing. Where it made it, it is on the disk.
+// are missing. What it made is on the disk, with its name.
 func MakeFolder(path string) error {
 	if in, err := os.Stat(path); err == nil && in.IsDir() {
 		return nil
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
+	above := filepath.Dir(path)
+	if above != path {
+		if err := MakeFolder(above); err != nil {
+			return err
+		}
 	}
-	return SyncFolder(filepath.Dir(path))
+	if err := os.Mkdir(path, 0o700); err != nil {
+		if in, there := os.Stat(path); there != nil || !in.IsDir() { // nobody else made it meanwhile
+			return err
+		}
+	}
+	return SyncFolder(above)
 }
 
 // Write puts data into the file at path, for its owner alone: all of it or
