@@ -120,6 +120,13 @@ func files(script string) []bundle.File {
 	}
 }
 
+// named are the files of the skill under another name.
+func named(name, script string) []bundle.File {
+	list := files(script)
+	list[0].Data = bytes.Replace(list[0].Data, []byte("greeter"), []byte(name), 1)
+	return list
+}
+
 // newHouse has the skill greeter imported for acme and globex, and both switched on.
 func newHouse(t *testing.T, change ...func(*Config)) *house {
 	t.Helper()
@@ -175,7 +182,18 @@ func (h *house) must(err error) {
 
 func (h *house) importSkill(tenant, script string) bundle.Digest {
 	h.Helper()
-	s, err := skill.FromFiles(files(script), bundle.Limits{})
+	return h.importFiles(tenant, files(script))
+}
+
+// importNamed imports the skill under another name.
+func (h *house) importNamed(tenant, name, script string) bundle.Digest {
+	h.Helper()
+	return h.importFiles(tenant, named(name, script))
+}
+
+func (h *house) importFiles(tenant string, files []bundle.File) bundle.Digest {
+	h.Helper()
+	s, err := skill.FromFiles(files, bundle.Limits{})
 	h.must(err)
 	v, err := h.admin.Import(h.Context(), admin.Importing{Actor: "test", Tenant: tenant, Skill: s.Name, Content: s.Bundle})
 	h.must(err)
