@@ -91,6 +91,7 @@ type Host interface {
 type Store interface {
 	admin.Store
 	toolcall.Store
+	toolcall.Meter
 	idempotency.Store
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/runs"
 	"github.com/tracon-go/tracon/toolcall"
@@ -573,5 +574,49 @@ func TestRunBodyBounds(t *testing.T) {
 			h.handler.ServeHTTP(rec, req)
 			reply{h, tt.name, rec.Code, rec.Header(), rec.Body.Bytes()}.problem(client.TooLarge)
 		})
+	}
+}
+
+// Usage is counted in the store by day and skill, and goes on in parts; another
+// tenant's is its own.
+func TestUsage(t *testing.T) {
+	h := newHouse(t)
+	h.grant("globex")
+	day := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	zero := 0
+	var want []client.Usage
+	for d := range 3 {
+		for _, skill := range []string{"a b", "c"} {
+			at := day.AddDate(0, 0, 2-d)
+			h.commitCall(toolcall.Record{ID: id.New(), Tenant: "acme", Skill: skill, Ended: at, ExitCode: &zero, StdoutBytes: 5, Duration: 1500 * time.Millisecond, Waited: time.Second})
+			want = append(want, client.Usage{Day: at.Format(time.DateOnly), Skill: skill, Calls: 1, Succeeded: 1, DurationSeconds: 1.5, WaitedSeconds: 1, OutputBytes: 5})
+		}
+	}
+	for _, limit := range []int{1, 2, 4, 6, 100} {
+		var got []client.Usage
+		for cursor := ""; ; {
+			var page client.Page[client.Usage]
+			h.ask("reader", "GET", fmt.Sprintf("/v1/usage?limit=%d&cursor=%s", limit, cursor), nil).into(200, &page)
+			got = append(got, page.Items...)
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+			h.ask("other", "GET", "/v1/usage?cursor="+cursor, nil).problem(client.BadCursor)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in parts of %d: %+v, want %+v", limit, got, want)
+		}
+	}
+	for query, n := range map[string]int{"?skill=c": 3, "?from=2026-03-02": 4, "?to=2026-03-01": 2, "?from=2026-03-02&to=2026-03-02&skill=c": 1, "?skill=nobody": 0} {
+		var page client.Page[client.Usage]
+		if h.ask("reader", "GET", "/v1/usage"+query, nil).into(200, &page); len(page.Items) != n {
+			t.Errorf("%s: %+v, want %d", query, page.Items, n)
+		}
+	}
+	h.ask("reader", "GET", "/v1/usage?from=yesterday", nil).problem(client.Invalid)
+	h.ask("other", "POST", "/v1/runs", hello).into(200, nil)
+	var page client.Page[client.Usage]
+	if h.ask("other", "GET", "/v1/usage", nil).into(200, &page); len(page.Items) != 1 || page.Items[0].Calls != 1 || page.Items[0].Succeeded != 1 {
+		t.Errorf("the other tenant's usage is %+v", page.Items)
 	}
 }

@@ -85,6 +85,13 @@ func (c *Client) Call(ctx context.Context, id string) (Call, error) {
 	return get[Call](ctx, c, path("v1", "calls", id), nil)
 }
 
+// Usage returns what the tenant's calls came to, by day and skill, the newest day
+// first: of one skill where skill is not empty, and from and to a day, such as
+// 2026-11-01, where these are not.
+func (c *Client) Usage(ctx context.Context, skill, from, to string) ([]Usage, error) {
+	return all[Usage](ctx, c, "/v1/usage", params("skill", skill, "from", from, "to", to), 0)
+}
+
 // A RunEvent is one thing that happened in a run.
 type RunEvent struct {
 	Seq    uint64 // by which FollowRun goes on behind it
