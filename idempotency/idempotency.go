@@ -112,7 +112,8 @@ func Judge(c, was Claim, done bool, answer []byte) Found {
 // hosts share the store. Every method sees one tenant's keys alone, but Sweep.
 type Store interface {
 	// Begin has the key stand for the call of c, unless it stands for one that began
-	// less than [Window] before c.At.
+	// less than [Window] before c.At. A key that begins takes up to [SweptByBegin] with
+	// it whose time is over, of whatever tenant, so that their number follows the use.
 	Begin(ctx context.Context, c Claim) (Found, error)
 
 	// Finish keeps the answer of the tenant's call, which key stands for: of run alone,
@@ -131,6 +132,9 @@ type Store interface {
 
 // DefaultSweep is how many keys Sweep forgets at most where its limit is zero.
 const DefaultSweep = 1000
+
+// SweptByBegin is how many keys whose time is over Begin forgets at most.
+const SweptByBegin = 4
 
 // ErrGone: the key does not stand for this run, or has its answer.
 var ErrGone = errors.New("idempotency: the key does not stand for this call any more")

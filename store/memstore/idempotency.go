@@ -27,6 +27,7 @@ func (s *Store) Begin(ctx context.Context, c idempotency.Claim) (f idempotency.F
 		if !ok || c.At.Sub(was.At) >= idempotency.Window {
 			was = claim{Claim: c}
 			s.claims[[2]string{c.Tenant, c.Key}] = was
+			s.sweep(c.At.Add(-idempotency.Window), idempotency.SweptByBegin)
 		}
 		f = idempotency.Judge(c, was.Claim, was.done, was.answer)
 		f.Answer = bytes.Clone(f.Answer)
@@ -86,14 +87,17 @@ func (s *Store) Sweep(ctx context.Context, before time.Time, limit int) (n int, 
 		return 0, err
 	}
 	before = keep.Time(before)
-	err = s.claim(ctx, "", "", func(claim, bool) error {
-		for at, c := range s.claims {
-			if n < limit && c.At.Before(before) {
-				delete(s.claims, at)
-				n++
-			}
-		}
-		return nil
-	})
+	err = s.claim(ctx, "", "", func(claim, bool) error { n = s.sweep(before, limit); return nil })
 	return n, err
+}
+
+// sweep forgets what began before a time, at most limit keys. The lock is held.
+func (s *Store) sweep(before time.Time, limit int) (n int) {
+	for at, c := range s.claims {
+		if n < limit && c.At.Before(before) {
+			delete(s.claims, at)
+			n++
+		}
+	}
+	return n
 }

@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/store"
 	"github.com/tracon-go/tracon/store/sqlite"
 	"github.com/tracon-go/tracon/toolcall"
@@ -48,6 +50,16 @@ func TestTampered(t *testing.T) {
 	}
 	verify := func(s *sqlite.Store) error {
 		_, err := audit.NewLog(s).Verify(context.Background(), nil)
+		return err
+	}
+	key := func(s *sqlite.Store) error { _, err := s.KeyByID(context.Background(), "aaaaaaaaaaaaaaaa"); return err }
+	keys := func(s *sqlite.Store) error {
+		_, err := s.Keys(context.Background(), "acme", access.KeyFilter{})
+		return err
+	}
+	tenant := func(s *sqlite.Store) error { _, _, err := s.TenantAt(context.Background(), "acme"); return err }
+	begin := func(s *sqlite.Store) error {
+		_, err := s.Begin(context.Background(), idempotency.Claim{Tenant: "acme", Key: "key", Body: bundle.Sum([]byte("body")), Run: "run", At: time.Now()})
 		return err
 	}
 	write := func(s *sqlite.Store) error {
@@ -89,12 +101,27 @@ func TestTampered(t *testing.T) {
 		{"version: no id", `UPDATE skill_version SET id = ''`, versions, store.ErrCorrupt},
 		{"call: cut", `UPDATE call_record SET rest = substr(rest, 1, 20)`, calls, store.ErrCorrupt},
 		{"call: short digest", `UPDATE call_record SET digest = x'00'`, calls, store.ErrCorrupt},
+		{"key: cut", `UPDATE api_key SET rest = substr(rest, 1, 20)`, key, store.ErrCorrupt},
+		{"key: a byte changed", `UPDATE api_key SET rest = replace(rest, '"reader"', '"admin"')`, key, store.ErrCorrupt},
+		{"key: no role, without its sum", `UPDATE api_key SET rest = replace(substr(rest, 1, instr(rest, char(10)) - 1), '["reader"]', '[]')`, key, store.ErrCorrupt},
+		{"key: no hash, without its sum", `UPDATE api_key SET rest = replace(substr(rest, 1, instr(rest, char(10)) - 1), '"hash":"', '"hash":"0')`, key, store.ErrCorrupt},
+		{"key: another tenant's", `UPDATE api_key SET tenant = 'other'`, key, store.ErrCorrupt},
+		{"key: the platform's", `UPDATE api_key SET tenant = ''`, key, store.ErrCorrupt},
+		{"key: a name of another key", `UPDATE api_key SET id = 'cccccccccccccccc'`, keys, store.ErrCorrupt},
+		{"tenant: cut", `UPDATE tenant_setting SET setting = substr(setting, 1, 20)`, tenant, store.ErrCorrupt},
+		{"tenant: on again", `UPDATE tenant_setting SET setting = replace(setting, '"off":true', '"off":false')`, policy, store.ErrCorrupt},
+		{"tenant: of another name, without its sum", `UPDATE tenant_setting SET setting = replace(substr(setting, 1, instr(setting, char(10)) - 1), '"acme"', '"acne"')`, tenant, store.ErrCorrupt},
+		{"tenant: unknown member", `UPDATE tenant_setting SET setting = '{"name":"acme","free":true}'`, tenant, store.ErrCorrupt},
+		{"idempotency key: another run", `UPDATE idempotency_key SET run = 'other'`, begin, store.ErrCorrupt},
+		{"idempotency key: done", `UPDATE idempotency_key SET done = 1`, begin, store.ErrCorrupt},
+		{"idempotency key: another answer", `UPDATE idempotency_key SET answer = x'41'`, begin, store.ErrCorrupt},
+		{"idempotency key: half a body", `UPDATE idempotency_key SET body = x'00'`, begin, store.ErrCorrupt},
 		{"log: a leaf changed", `UPDATE leaf SET bytes = CAST(replace(CAST(bytes AS TEXT), 'acme', 'acne') AS BLOB) WHERE idx = 2`, verify, audit.ErrBroken},
 		{"log: a leaf gone", `DELETE FROM leaf WHERE idx = 1`, verify, audit.ErrBroken},
 		{"log: a hash cut", `UPDATE leaf SET hash = x'00' WHERE idx = 1`, verify, audit.ErrBroken},
 		{"log: the tail gone", `DELETE FROM leaf WHERE idx = (SELECT MAX(idx) FROM leaf)`, verify, audit.ErrBroken},
 		{"log: another size", `UPDATE log_head SET size = size + 1`, verify, audit.ErrBroken},
-		{"log: half an edge", `UPDATE log_head SET edge = substr(edge, 1, 40)`, write, store.ErrCorrupt},
+		{"log: half an edge", `UPDATE log_head SET edge = substr(edge, 1, length(edge) - 8)`, write, store.ErrCorrupt},
 		{"log: no head", `DELETE FROM log_head`, write, store.ErrCorrupt},
 		{"log: a head of before", `UPDATE log_head SET size = 1, edge = (SELECT hash FROM leaf WHERE idx = 0)`, write, store.ErrCorrupt},
 		{"log: a history of before", `UPDATE tenant_head SET seq = 1 WHERE tenant = 'acme'`, write, store.ErrCorrupt},
@@ -140,6 +167,10 @@ func populated(t testing.TB, path string) {
 	write(t, path, func(s *sqlite.Store) []written {
 		return append(oneOfAll1(t, s), written{"acme", func(ctx context.Context, p audit.Pending) error {
 			return s.AddVersion(ctx, version("1", "skill", tampered(t)), tampered(t), "", p)
+		}}, written{"acme", func(ctx context.Context, p audit.Pending) error {
+			return s.AddKey(ctx, access.Key{ID: "aaaaaaaaaaaaaaaa", Tenant: "acme", Name: "ci", Roles: []access.Role{access.Reader}, Created: time.Now(), CreatedBy: "op", Hash: access.Hash{1}}, "", p)
+		}}, written{"acme", func(ctx context.Context, p audit.Pending) error {
+			return s.SetTenant(ctx, access.Tenant{Name: "acme", Created: time.Now(), By: "op", Off: true}, 0, p)
 		}})
 	})
 }

@@ -135,6 +135,17 @@ func idempotencyWindow(k *kit) {
 	if _, err := k.store.Sweep(k.Context(), at, -1); err == nil {
 		k.broken("a negative limit is no error")
 	}
+	for i := range 2 * idempotency.SweptByBegin {
+		k.begins("an old key", claimOf(beta, fmt.Sprint(i), "body", id(i)), begun(id(i)))
+	}
+	young := claimOf(alpha, "young", "body", id(20))
+	young.At = at.Add(2 * idempotency.Window)
+	k.begins("a young key", young, idempotency.Found{State: idempotency.Begun, Run: id(20), Begun: young.At})
+	n, err := k.store.Sweep(k.Context(), at.Add(time.Hour), 0)
+	k.must(err)
+	if n != idempotency.SweptByBegin {
+		k.broken("beside a key that begins %d of %d old ones are left", n, 2*idempotency.SweptByBegin)
+	}
 }
 
 // idempotencyRace: of several that bring one key at once, one begins (case 53).

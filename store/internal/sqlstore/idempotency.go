@@ -56,7 +56,9 @@ func (s *Store) Begin(ctx context.Context, c idempotency.Claim) (f idempotency.F
 		was, err := w.claim(ctx, c.Tenant, c.Key)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && c.At.Sub(was.At) >= idempotency.Window {
 			was = claim{Claim: c}
-			err = w.setClaim(ctx, was)
+			if err = w.setClaim(ctx, was); err == nil {
+				_, err = w.do[sweepClaims].ExecContext(ctx, c.At.Add(-idempotency.Window).UnixMicro(), idempotency.SweptByBegin)
+			}
 		}
 		if err == nil {
 			f = idempotency.Judge(c, was.Claim, was.done, was.answer)
