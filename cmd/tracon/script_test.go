@@ -14,7 +14,15 @@ import (
 	"github.com/tracon-go/tracon/internal/rootfs"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgserver.Main(m)) }
+// asMain has this test binary be tracon: a server that the race detector watches.
+const asMain = "TRACON_TEST_AS_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMain) != "" {
+		main()
+	}
+	os.Exit(pgserver.Main(m))
+}
 
 // TestScripts runs every file of testdata/script through the real binary, with
 // an empty home, real interpreters and the example skills.

@@ -220,15 +220,16 @@ func (s *server) retire(g *generation) {
 func (s *server) look(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
 		case <-s.o.Reload:
 			s.reload(ctx)
 		case <-tick.C:
 			if err := s.lost(ctx); err != nil {
 				s.reopen(ctx, err)
+			} else if s.owes(ctx) {
+				s.renew(ctx)
 			}
 		}
 	}
@@ -244,6 +245,30 @@ func (s *server) lost(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// owes reports whether endings of calls could not be written, and can be now.
+func (s *server) owes(ctx context.Context) bool {
+	g := s.now.Load()
+	if g.runner.Stats().Unwritten == 0 || s.old.Load() > 0 {
+		return false
+	}
+	ctx, stop := context.WithTimeout(ctx, lastWords)
+	defer stop()
+	return g.house.Store.Ready(ctx) == nil
+}
+
+// renew opens another house beside the one that owes endings, which ends when its
+// runs have. It then counts as one that died, so that those endings are written, as
+// unknown: on PostgreSQL by whichever host is first, else when the next house opens.
+func (s *server) renew(ctx context.Context) {
+	p, err := s.prepare(ctx, s.c)
+	if err != nil {
+		s.log.Error("endings are owed, and another house cannot be opened yet", "err", err)
+		return
+	}
+	s.put(p)
+	s.log.Warn("endings of calls could not be written while the store could not be reached; they are written as unknown")
 }
 
 // reopen closes the house whose store takes no more changes, and opens it again as
