@@ -21,7 +21,7 @@ type Follower struct {
 
 // Follow returns a follower of the tenant's run that begins after the event with
 // the number after; zero means with the first that is still held, and so does a
-// number that the run has not come to.
+// number that the run has not come to. The End comes again, also after itself.
 //
 // # Errors
 //
@@ -63,6 +63,8 @@ func (f *feed) after(seq uint64) (next uint64, saw int64) {
 	switch {
 	case seq >= end:
 		return 1, 0
+	case f.ended && seq+1 == end: // the end comes again: whoever follows reads it
+		seq--
 	case seq+1 < f.first:
 		return seq + 1, -1
 	}
@@ -82,11 +84,8 @@ func (f *feed) after(seq uint64) (next uint64, saw int64) {
 func (f *Follower) Next(ctx context.Context) (Event, error) {
 	for !f.over {
 		e, ok, changed := f.read()
-		switch {
-		case ok:
+		if ok {
 			return e, nil
-		case f.over:
-			return Event{}, io.EOF
 		}
 		select {
 		case <-changed:
@@ -118,8 +117,6 @@ func (f *Follower) read() (e Event, ok bool, changed <-chan struct{}) {
 		}
 		f.over = e.Kind == End
 		return e, true, nil
-	case feed.ended: // it follows from behind the end
-		f.over = true
 	}
 	return Event{}, false, feed.changed
 }

@@ -76,7 +76,7 @@ func TestFollow(t *testing.T) {
 				t.Errorf("%s: %s, want %s", when, got, whole)
 			}
 		}
-		for after, want := range map[uint64]string{1: `2:1"a" 3:2"b" 4:1"c" 5:end `, 4: `5:end `, 5: "", 6: whole, 1 << 63: whole} {
+		for after, want := range map[uint64]string{1: `2:1"a" 3:2"b" 4:1"c" 5:end `, 4: `5:end `, 5: `5:end `, 6: whole, 1 << 63: whole} {
 			if got := show(h.events(id, after)); got != want {
 				t.Errorf("after %d: %s, want %s", after, got, want)
 			}
