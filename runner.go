@@ -289,6 +289,9 @@ func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
 	}
 	p, err := r.pool.Enter(ctx, call.Tenant)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = cancelled(ctx)
+		}
 		return nil, err
 	}
 	defer p.Leave()

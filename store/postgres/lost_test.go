@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/url"
 	"os"
@@ -27,8 +26,8 @@ type wire struct {
 	wg     sync.WaitGroup
 
 	mu    sync.Mutex
-	conns map[net.Conn]bool
-	ended bool // no connection is taken any more
+	conns map[net.Conn]bool // false: what comes is not handed on
+	ended bool              // no connection is taken any more
 	word  string
 	cut   cut
 }
@@ -87,6 +86,21 @@ func (w *wire) end() {
 	}
 }
 
+// silence has every connection that there is hand on nothing any more, and tell nobody.
+func (w *wire) silence() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.conns {
+		w.conns[c] = false
+	}
+}
+
+func (w *wire) speaks(c net.Conn) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.conns[c]
+}
+
 func (w *wire) accept() {
 	for {
 		client, err := w.listen.Accept()
@@ -124,6 +138,9 @@ func (w *wire) accept() {
 					return // with the answer in hand
 				default:
 				}
+				if !w.speaks(server) {
+					continue
+				}
 				if _, err := client.Write(b[:n]); err != nil {
 					return
 				}
@@ -133,7 +150,7 @@ func (w *wire) accept() {
 }
 
 // copy hands on what the client says, until the cut.
-func (w *wire) copy(server io.Writer, client io.Reader, deaf chan struct{}) {
+func (w *wire) copy(server, client net.Conn, deaf chan struct{}) {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := client.Read(b)
@@ -154,6 +171,9 @@ func (w *wire) copy(server io.Writer, client io.Reader, deaf chan struct{}) {
 			return
 		case unanswered, unheard:
 			close(deaf)
+		}
+		if !w.speaks(client) {
+			continue
 		}
 		if _, err := server.Write(b[:n]); err != nil {
 			return
@@ -255,6 +275,32 @@ func TestIdleConnectionCut(t *testing.T) {
 	for range 3 {
 		appendTo(t, log, "entry")
 		w.end()
+	}
+	if n := verified(t, log); n != 3 {
+		t.Errorf("the log has %d entries, want 3", n)
+	}
+}
+
+// TestSilentConnections: connections that died while nobody used them, of which nobody
+// said so, are found when they are needed, and cost no call more than a moment.
+func TestSilentConnections(t *testing.T) {
+	t.Parallel()
+	w, address := wired(t, pgserver.New(t))
+	s, err := postgres.Open(t.Context(), address, postgres.Options{Timeout: long, BusyTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	log := audit.NewLog(s)
+	appendTo(t, log, "entry")
+	for n := range uint64(2) {
+		verified(t, log)
+		w.silence()
+		time.Sleep(1100 * time.Millisecond) // they are asked when they were not used for a second
+		if f, err := s.Tip(t.Context()); err != nil || f.Size() != n+1 {
+			t.Errorf("the log has %d entries, %v; want %d", f.Size(), err, n+1)
+		}
+		appendTo(t, log, "entry")
 	}
 	if n := verified(t, log); n != 3 {
 		t.Errorf("the log has %d entries, want 3", n)

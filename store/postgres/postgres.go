@@ -123,7 +123,7 @@ func (d database) connect(n int, begin func(context.Context, *pgx.Conn) error, p
 	for i := 0; i < len(parameters); i += 2 {
 		c.RuntimeParams[parameters[i]] = parameters[i+1]
 	}
-	var options []stdlib.OptionOpenDB
+	options := []stdlib.OptionOpenDB{stdlib.OptionShouldPing(d.silent)}
 	if begin != nil {
 		options = append(options, stdlib.OptionAfterConnect(begin))
 	}
@@ -131,6 +131,17 @@ func (d database) connect(n int, begin func(context.Context, *pgx.Conn) error, p
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
 	return db
+}
+
+// silent reports whether a connection that nobody used for a second does not answer:
+// it died, and perhaps nobody said so. Asked once more, the driver finds it closed.
+func (d database) silent(ctx context.Context, p stdlib.ShouldPingParams) bool {
+	if p.IdleDuration < time.Second {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.o.BusyTimeout)
+	defer cancel()
+	return p.Conn.Ping(ctx) != nil
 }
 
 // idle is how long the server bears a transaction in which nothing is said.
@@ -147,7 +158,7 @@ func (d database) open(ctx context.Context) (_ *Store, err error) {
 		"idle_in_transaction_session_timeout", milliseconds(d.idle()))
 	readers := d.connect(d.o.Readers, nil, "default_transaction_read_only", "on")
 	host := new(atomic.Pointer[Host])
-	s, err := sqlstore.Open(ctx, sqlstore.Config{Dialect: d.dialect(), Writer: writer, Readers: readers, Timeout: d.o.Timeout,
+	s, err := sqlstore.Open(ctx, sqlstore.Config{Dialect: d.dialect(), Writer: writer, Readers: readers, Timeout: d.o.Timeout, Answer: d.o.BusyTimeout,
 		Fence: func(ctx context.Context, tx *sql.Tx) error {
 			if h := host.Load(); h != nil {
 				return h.check(ctx, tx)

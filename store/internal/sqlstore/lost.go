@@ -35,6 +35,21 @@ func (w *writer) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), w.timeout)
 }
 
+// unused is after which time a connection may have died without a word.
+const unused = time.Second
+
+// alive gives up a connection that was not used for a while and does not answer.
+func (w *writer) alive(ctx context.Context) {
+	if w.answer == 0 || w.conn == nil || time.Since(w.used) < unused {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.answer)
+	defer cancel()
+	if err := w.conn.PingContext(ctx); err != nil {
+		w.drop()
+	}
+}
+
 // connect sees to it that there is a connection, with its statements.
 func (w *writer) connect(ctx context.Context) (err error) {
 	if w.conn != nil {

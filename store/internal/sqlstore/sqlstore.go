@@ -56,8 +56,8 @@ const (
 	Lost                   // the connection is gone, and with it a transaction that was not committed
 )
 
-// A Config is what a store is made of. Every field is required but Check, Fence and
-// Timeout.
+// A Config is what a store is made of. Every field is required but Check, Fence,
+// Timeout and Answer.
 type Config struct {
 	Dialect Dialect
 	Writer  *sql.DB // of one connection at most; closed with the store
@@ -75,6 +75,11 @@ type Config struct {
 	// commit that was not answered. What takes longer loses its connection. Zero
 	// means no limit, for an engine that is in this process.
 	Timeout time.Duration
+
+	// Answer is how long the connection of changes may take to answer before the first
+	// change after a while without any: one that died meanwhile and says nothing costs no
+	// more than that. Zero means that it is not asked.
+	Answer time.Duration
 }
 
 // A Store is a [store.Store] over SQL. It is safe for concurrent use.
@@ -106,7 +111,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		dialect: c.Dialect, check: c.Check, readers: c.Readers,
 		queue: make(chan *job), closing: make(chan struct{}), done: make(chan struct{}),
 	}
-	s.w = writer{dialect: c.Dialect, db: c.Writer, timeout: c.Timeout, fence: c.Fence}
+	s.w = writer{dialect: c.Dialect, db: c.Writer, timeout: c.Timeout, answer: c.Answer, fence: c.Fence}
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(s.explain(ctx, err), s.w.close(), c.Readers.Close())
 	}

@@ -141,6 +141,8 @@ type writer struct {
 	do      prepared
 	arrays  *arrays       // nil: the engine has none
 	timeout time.Duration // of a transaction; zero: none
+	answer  time.Duration // that the connection may take after a while; zero: it is not asked
+	used    time.Time     // the connection, last
 	sent    sent
 	fence   func(context.Context, *sql.Tx) error // nil: none
 }
@@ -155,10 +157,12 @@ func (w *writer) close() error {
 func (w *writer) transact(batch []*job, check func() error) (at stage, err error) {
 	ctx, cancel := w.context()
 	defer cancel()
+	w.alive(ctx)
 	if err := w.connect(ctx); err != nil {
 		return opening, err
 	}
 	defer func() {
+		w.used = time.Now()
 		if err != nil && w.dialect.Fault(err) == Lost {
 			w.drop()
 		}
