@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -174,6 +175,9 @@ configuration file; with one, set them there.`,
 // their scripts are refused.
 func (a *app) warnUnlisted(ctx context.Context, b backend, p gate.Policy) error {
 	host, err := b.Host(ctx)
+	if errors.Is(err, client.Forbidden) {
+		return nil // a tenant's key does not see the host's list
+	}
 	if err != nil {
 		return err
 	}
