@@ -24,8 +24,6 @@ func (r runnable) may(skill, script string) bool {
 // any reports whether some script of the skill may run.
 func (r runnable) any(skill string) bool { return len(r.scripts[skill]) > 0 || r.whole[skill] }
 
-func (r runnable) none() bool { return len(r.scripts) == 0 && len(r.whole) == 0 }
-
 // grantsPage is how many grants are read at once.
 const grantsPage = 1000
 
