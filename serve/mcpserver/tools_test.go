@@ -58,32 +58,32 @@ var (
 	scenarios = []string{"server-initialize", "ping", "tools-list", "resources-list", "dns-rebinding-protection", "server-sse-multiple-streams"}
 
 	leftOut = map[string]string{
-		"completion-complete":             "there is nothing to complete: names stand in the schemas",
-		"elicitation-sep1034-defaults":    "the server asks its client for nothing",
-		"elicitation-sep1330-enums":       "the server asks its client for nothing",
-		"json-schema-2020-12":             "it wants a tool of the suite's own name",
-		"logging-set-level":               "the server has no log for clients: it would tell of the host",
-		"prompts-get-embedded-resource":   "there are no prompts",
-		"prompts-get-simple":              "there are no prompts",
-		"prompts-get-with-args":           "there are no prompts",
-		"prompts-get-with-image":          "there are no prompts",
-		"prompts-list":                    "there are no prompts",
-		"resources-read-binary":           "it wants a resource of the suite's own address",
-		"resources-read-text":             "it wants a resource of the suite's own address",
-		"resources-subscribe":             "a skill's files are pinned: a change shows in the list, and is no update",
-		"resources-templates-read":        "it wants a resource of the suite's own address",
-		"resources-unsubscribe":           "a skill's files are pinned: a change shows in the list, and is no update",
-		"server-sse-polling":              "a stream that broke is not resumed: the call goes on, and its record is kept",
-		"tools-call-audio":                "it wants a tool of the suite's own name",
-		"tools-call-elicitation":          "the server asks its client for nothing",
-		"tools-call-embedded-resource":    "it wants a tool of the suite's own name",
-		"tools-call-error":                "it wants a tool of the suite's own name",
-		"tools-call-image":                "it wants a tool of the suite's own name",
-		"tools-call-mixed-content":        "it wants a tool of the suite's own name",
-		"tools-call-sampling":             "the server asks its client for nothing",
-		"tools-call-simple-text":          "it wants a tool of the suite's own name",
-		"tools-call-with-logging":         "the server has no log for clients: it would tell of the host",
-		"tools-call-with-progress":        "it wants a tool of the suite's own name",
+		"completion-complete":           "there is nothing to complete: names stand in the schemas",
+		"elicitation-sep1034-defaults":  "the server asks its client for nothing",
+		"elicitation-sep1330-enums":     "the server asks its client for nothing",
+		"json-schema-2020-12":           "it wants a tool of the suite's own name",
+		"logging-set-level":             "the server has no log for clients: it would tell of the host",
+		"prompts-get-embedded-resource": "there are no prompts",
+		"prompts-get-simple":            "there are no prompts",
+		"prompts-get-with-args":         "there are no prompts",
+		"prompts-get-with-image":        "there are no prompts",
+		"prompts-list":                  "there are no prompts",
+		"resources-read-binary":         "it wants a resource of the suite's own address",
+		"resources-read-text":           "it wants a resource of the suite's own address",
+		"resources-subscribe":           "a skill's files are pinned: a change shows in the list, and is no update",
+		"resources-templates-read":      "it wants a resource of the suite's own address",
+		"resources-unsubscribe":         "a skill's files are pinned: a change shows in the list, and is no update",
+		"server-sse-polling":            "a stream that broke is not resumed: the call goes on, and its record is kept",
+		"tools-call-audio":              "it wants a tool of the suite's own name",
+		"tools-call-elicitation":        "the server asks its client for nothing",
+		"tools-call-embedded-resource":  "it wants a tool of the suite's own name",
+		"tools-call-error":              "it wants a tool of the suite's own name",
+		"tools-call-image":              "it wants a tool of the suite's own name",
+		"tools-call-mixed-content":      "it wants a tool of the suite's own name",
+		"tools-call-sampling":           "the server asks its client for nothing",
+		"tools-call-simple-text":        "it wants a tool of the suite's own name",
+		"tools-call-with-logging":       "the server has no log for clients: it would tell of the host",
+		"tools-call-with-progress":      "it wants a tool of the suite's own name",
 	}
 )
 
@@ -181,4 +181,3 @@ func TestJavaScriptClient(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
-
