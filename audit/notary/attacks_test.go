@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -286,6 +287,52 @@ func TestLossThatAWitnessSees(t *testing.T) {
 	}
 	if _, err := h.AcceptLoss(t.Context(), "op", "again"); !errors.Is(err, notary.ErrNoLoss) {
 		t.Errorf("a second time: got %v, want ErrNoLoss", err)
+	}
+}
+
+// The word of a witness is not signed: an objection that proves nothing is no loss,
+// counts towards no quorum, and leads no operator to accept anything.
+func TestObjectionIsAHint(t *testing.T) {
+	h := newHouse(t)
+	h.write(t, 3)
+	h.sign(t)
+	key, err := witness.NewSigningKey("witness")
+	if err != nil {
+		t.Fatal(err)
+	}
+	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusConflict)
+		_, _ = w.Write([]byte("99\n"))
+	}))
+	t.Cleanup(liar.Close)
+	for quorum, want := range []error{nil, notary.ErrQuorum} {
+		h.change = func(c *notary.Config) {
+			w, err := witness.Parse(liar.URL + " " + key.Public().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Witnesses, c.Quorum = []notary.Witness{w}, quorum
+		}
+		h.reopen(t)
+		for what, f := range map[string]func() error{
+			"a start":      func() error { return h.Check(t.Context()) },
+			"a checkpoint": func() error { h.write(t, 1); _, err := h.Checkpoint(t.Context()); return err },
+			"verify":       func() error { _, err := h.Ask(t.Context()); return err },
+		} {
+			if err := f(); !errors.Is(err, want) || errors.Is(err, audit.ErrBroken) {
+				t.Errorf("quorum %d, %s: got %v, want %v", quorum, what, err, want)
+			}
+		}
+		if answers, _ := h.Ask(t.Context()); len(answers) != 1 || answers[0].OK || !answers[0].Objects {
+			t.Errorf("quorum %d: the answers are %+v", quorum, answers)
+		}
+		if _, err := h.AcceptLoss(t.Context(), "op", "the witness said so"); !errors.Is(err, notary.ErrNoLoss) {
+			t.Errorf("quorum %d, accepting a loss: got %v, want ErrNoLoss", quorum, err)
+		}
 	}
 }
 

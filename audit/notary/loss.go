@@ -22,7 +22,8 @@ import (
 // # Errors
 //
 // ErrNoLoss where every anchor fits; ErrKey for a key that is there and that others
-// may read: that has its own remedy.
+// may read: that has its own remedy. ErrQuorum and ErrPlace come with the checkpoint:
+// the loss is accepted, and nothing runs until they are mended.
 func (n *Notary) AcceptLoss(ctx context.Context, actor, reason string) (c audit.Checkpoint, err error) {
 	err = n.alone(ctx, func() error {
 		l, err := n.lost(ctx)

@@ -19,14 +19,14 @@ const (
 	factKey       = "key"
 	factTo        = "to"
 	factPlace     = "place"   // whose key it is, where several hosts have one: see [Notary.place]
-	factGivenUp   = "givenUp" // checkpoints that a loss was accepted of: see [said]
+	factGivenUp   = "givenUp" // checkpoints of which a loss was accepted: see [said]
 )
 
 // said is what the log itself says of who signs it.
 type said struct {
 	keys    map[string][]audit.PublicKey // by origin
 	first   map[string]audit.PublicKey   // the last one that was made in a place
-	givenUp map[string]bool              // what is in no place as long as it is the last there: see [tells]
+	givenUp map[string]bool              // checkpoints of which a loss was accepted, as [tells] writes them: where one is the last of its place, it counts no more
 }
 
 // keyOf returns the key that an entry names as one that signs; "" for none.
