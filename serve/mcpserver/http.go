@@ -44,6 +44,10 @@ type Config struct {
 	// or none that holds; an error means that it could not be found out. Required.
 	Authenticate func(r *http.Request) (p access.Principal, known bool, err error)
 
+	// Authorizer is asked after the roles have said yes, and can only narrow. Nil: the
+	// roles decide alone.
+	Authorizer access.Authorizer
+
 	// Enter takes a request of p, as the management API's limiter does; leave is called
 	// when it is answered. Leave is nil where it is too much; it may come again after
 	// that time. Nil: nobody is bounded.
@@ -64,6 +68,7 @@ type Config struct {
 // A Handler is the endpoint over HTTP. It is safe for concurrent use.
 type Handler struct {
 	c         Config
+	cross     *http.CrossOriginProtection
 	auth      http.Handler
 	stateless http.Handler
 	sessions  http.Handler
@@ -99,7 +104,7 @@ func New(c Config) (*Handler, error) {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
-	h := &Handler{c: c, servers: map[key]*held{}}
+	h := &Handler{c: c, cross: http.NewCrossOriginProtection(), servers: map[key]*held{}}
 	options := mcp.StreamableHTTPOptions{
 		MaxRequestBodyBytes: c.MaxBody, SessionTimeout: cmp.Or(c.IdleSession, DefaultIdleSession),
 		PropagateRequestCancellation: true,
@@ -161,6 +166,10 @@ func (s *server) end() {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := h.cross.Check(r); err != nil || len(r.Header.Values("Authorization")) > 1 {
+		http.Error(w, "a browser sent this for another site, or it has two credentials", http.StatusForbidden)
+		return
+	}
 	h.auth.ServeHTTP(w, r)
 }
 
@@ -182,7 +191,7 @@ func (h *Handler) verify(_ context.Context, _ string, r *http.Request) (*auth.To
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	p := auth.TokenInfoFromContext(r.Context()).Extra[principal].(access.Principal)
-	if !p.May(access.ReadSkills) {
+	if access.Check(r.Context(), h.c.Authorizer, p, access.ReadSkills) != nil {
 		http.Error(w, "it takes "+string(access.ReadSkills), http.StatusForbidden)
 		return
 	}
@@ -222,7 +231,7 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request) (*http.Request, b
 }
 
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p access.Principal) {
-	s := h.enter(p, r.Method)
+	s := h.enter(p, access.Check(r.Context(), h.c.Authorizer, p, access.WriteRuns) == nil, r.Method)
 	defer h.leave(s, r.Method)
 	s.refresh(r.Context())
 	r = r.WithContext(context.WithValue(r.Context(), serverKey{}, s.server))
@@ -235,14 +244,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p access.Princi
 
 // enter returns what p is shown. Of those that nobody uses, the one that was used
 // longest ago makes room.
-func (h *Handler) enter(p access.Principal, method string) *held {
-	k := key{p.Tenant, p.Actor, p.Key, p.May(access.WriteRuns)}
+func (h *Handler) enter(p access.Principal, run bool, method string) *held {
+	k := key{p.Tenant, p.Actor, p.Key, run}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.servers[k]
 	if s == nil {
 		h.makeRoom()
-		s = &held{server: newServer(p, h.c.Tools, h.c.Version, h.c.Logger)}
+		s = &held{server: newServer(p, run, h.c.Tools, h.c.Version, h.c.Logger)}
 		h.servers[k] = s
 	}
 	s.used = time.Now()

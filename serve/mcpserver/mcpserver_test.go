@@ -231,6 +231,15 @@ func TestSessionsOfOthers(t *testing.T) {
 			t.Errorf("%s used the session: %s", thief, text)
 		}
 	}
+	// W: a browser's request for another site is refused, whatever credential it has.
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(initialize))
+	req.Header.Set("Authorization", "Bearer acme")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header.Set("Sec-Fetch-Site", "cross-site")
+	if res, err := http.DefaultClient.Do(req); err != nil || res.StatusCode != http.StatusForbidden {
+		t.Errorf("a browser got %v, %v", res, err)
+	}
 	// Without a credential, with one that does not hold, and with one of no tenant.
 	for credential, want := range map[string]int{"": http.StatusUnauthorized, "guess": http.StatusUnauthorized, "root": http.StatusForbidden} {
 		res, _ := send(credential, session, list)
