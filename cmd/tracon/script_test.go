@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +87,7 @@ func scripts(t *testing.T, p testscript.Params, more func(*testscript.Env) error
 		"nofile": noFile,
 		"rootfs": rootFS,
 	}
+	maps.Copy(p.Cmds, serverCommands)
 	testscript.Run(t, p)
 }
 

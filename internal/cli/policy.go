@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
@@ -172,11 +173,11 @@ configuration file; with one, set them there.`,
 }
 
 // warnUnlisted tells of the tenant's interpreters that the host does not list:
-// their scripts are refused.
+// their scripts are refused. A key of a tenant is not told.
 func (a *app) warnUnlisted(ctx context.Context, b backend, p gate.Policy) error {
 	host, err := b.Host(ctx)
-	if errors.Is(err, client.Forbidden) {
-		return nil // a tenant's key does not see the host's list
+	if errors.Is(err, access.ErrDenied) {
+		return nil
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tracon-go/tracon"
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -39,12 +40,11 @@ func (r *remote) SkillName(_ context.Context, word string) (string, error) { ret
 // sames are the problems that are the errors of this machine, word for word.
 var sames = map[client.Code]error{
 	client.ContentChanged: admin.ErrChanged, client.ContentPinned: admin.ErrPinned, client.InUse: admin.ErrListed,
-	client.Conflict: grant.ErrConflict, client.PreconditionFailed: grant.ErrConflict,
 }
 
 // wraps are the problems whose detail tells more than the error which they are.
 var wraps = map[client.Code]error{
-	client.BadContent: bundle.ErrContent, client.Busy: tracon.ErrBusy, client.AuditUnavailable: audit.ErrUnavailable,
+	client.Conflict: grant.ErrConflict, client.PreconditionFailed: grant.ErrConflict, client.BadContent: bundle.ErrContent, client.Busy: tracon.ErrBusy, client.AuditUnavailable: audit.ErrUnavailable,
 	client.ExecutorUnavailable: tracon.ErrExecutorUnavailable, client.Cancelled: tracon.ErrCancelled,
 }
 
@@ -77,7 +77,7 @@ func (r *remote) told(ctx context.Context, err, missing error) error {
 		} else if r.who.Tenant == "" && len(r.who.Roles) > 0 {
 			whose = "take a key of the tenant: the platform's sees nothing of it; `tracon key create NAME --role … --tenant " + r.tenant + "` makes one"
 		}
-		return hint(fmt.Errorf("the key may not do that: %s", what), "%s", whose)
+		return hint(&deniedError{what}, "%s", whose)
 	case client.Fixed:
 		return hint(errors.New("the host's settings stand in the server's configuration file"), "set `enabled`, `interpreters`, `network` and `require_walls` there")
 	case client.RateLimited:
@@ -104,3 +104,9 @@ func (r *remote) unreachable(err error) error {
 	}
 	return hint(err, "see that `tracon serve` runs there, and that --server is its address")
 }
+
+// deniedError says what a key lacks.
+type deniedError struct{ what string }
+
+func (e *deniedError) Error() string { return "the key may not do that: " + e.what }
+func (e *deniedError) Unwrap() error { return access.ErrDenied }

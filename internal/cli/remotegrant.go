@@ -12,18 +12,25 @@ import (
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
-// noSkill is the error for a skill or a script that the server does not know.
-func noSkill(ref grant.Ref) error {
-	if ref.AllScripts {
-		return fmt.Errorf("%w: skill %s", gate.ErrUnknown, ref.Skill)
+// noSkill is the error for a skill that the server does not know.
+func noSkill(name string) error { return fmt.Errorf("%w: skill %q", gate.ErrUnknown, name) }
+
+// unknown returns err, or, where it says that something is not there, whether that is
+// the skill or the script.
+func (r *remote) unknown(ctx context.Context, err error, ref grant.Ref) error {
+	if !errors.Is(err, client.NotFound) {
+		return r.told(ctx, err, nil)
 	}
-	return fmt.Errorf("%w: skill %s, script %s", gate.ErrUnknown, ref.Skill, ref.Script)
+	if _, _, err := r.c.Skill(ctx, ref.Skill, "", false); err != nil {
+		return r.told(ctx, err, noSkill(ref.Skill))
+	}
+	return fmt.Errorf("%w: skill %q has no script %q", gate.ErrUnknown, ref.Skill, ref.Script)
 }
 
 func (r *remote) Review(ctx context.Context, ref grant.Ref, full bool) (reviewJSON, error) {
 	v, err := r.c.Review(ctx, ref.Skill, ref.Script, full)
 	if err != nil {
-		return reviewJSON{}, r.told(ctx, err, noSkill(ref))
+		return reviewJSON{}, r.unknown(ctx, err, ref)
 	}
 	j := reviewJSON{Ref: grant.Ref(v.Ref), Digest: v.Digest, Files: ofFiles(v.Files), Changes: ofChanges(v.Changes), Risks: ofDiagnostics(v.Risks)}
 	if v.Granted != nil {
@@ -49,7 +56,12 @@ func (r *remote) Difference(ctx context.Context, ref grant.Ref) (grant.Grant, []
 func (r *remote) Grant(ctx context.Context, g admin.Granting) (grant.Grant, error) {
 	made, err := r.c.CreateGrant(ctx, client.NewGrant{Skill: g.Ref.Skill, Script: g.Ref.Script, AllScripts: g.Ref.AllScripts,
 		Digest: g.Digest, MinTier: string(g.MinTier), Reason: g.Reason, Expires: g.Expires, Replace: g.Replace})
-	return ofGrant(made), r.told(ctx, err, noSkill(g.Ref))
+	if errors.Is(err, client.ContentPinned) {
+		if d, derr := r.c.Difference(ctx, g.Ref.Skill, g.Ref.Script); derr == nil { // else it says less
+			return grant.Grant{}, fmt.Errorf("%w: grant %s for %s", admin.ErrPinned, d.Granted.ID, g.Ref)
+		}
+	}
+	return ofGrant(made), r.unknown(ctx, err, g.Ref)
 }
 
 func (r *remote) Grants(ctx context.Context, f grant.Filter) ([]grant.Grant, error) {
@@ -63,6 +75,9 @@ func (r *remote) Grants(ctx context.Context, f grant.Filter) ([]grant.Grant, err
 
 func (r *remote) Revoke(ctx context.Context, id, reason string) (grant.Grant, error) {
 	g, err := r.c.RevokeGrant(ctx, id, "", reason)
+	if errors.Is(err, client.Conflict) {
+		return grant.Grant{}, fmt.Errorf("%w: grant %s was revoked before", grant.ErrConflict, id)
+	}
 	return ofGrant(g), r.told(ctx, err, fmt.Errorf("%w: %s", grant.ErrNotFound, id))
 }
 

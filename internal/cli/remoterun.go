@@ -117,7 +117,7 @@ func (r *remote) notRun(ctx context.Context, err error) (ran, error) {
 	if !ok {
 		return ran{}, r.told(ctx, err, nil)
 	}
-	out := ran{Outcome: tracon.Outcome{ID: p.Run}, model: p.Detail}
+	out := ran{model: p.Detail}
 	for _, name := range gate.Names() {
 		if string(name) != string(p.Code) {
 			continue
@@ -128,6 +128,7 @@ func (r *remote) notRun(ctx context.Context, err error) (ran, error) {
 		}
 		return out, d
 	}
+	out.ID = p.Run
 	return out, r.told(ctx, err, nil)
 }
 
@@ -195,7 +196,7 @@ func (r *remote) OpenHint() string {
 }
 
 func (r *remote) Calls(ctx context.Context, f toolcall.Filter) ([]toolcall.Record, error) {
-	list, err := r.c.Calls(ctx, f.Skill, f.Limit)
+	list, err := r.c.CallsBefore(ctx, f.Skill, f.Before, f.Limit)
 	calls := []toolcall.Record{}
 	for _, c := range list {
 		calls = append(calls, ofCall(c))

@@ -34,7 +34,7 @@ func (r *remote) Skills(ctx context.Context) (skillsJSON, error) {
 func (r *remote) Skill(ctx context.Context, word string) (skillJSON, error) {
 	s, _, err := r.c.Skill(ctx, word, "", false)
 	if err != nil {
-		return skillJSON{}, r.told(ctx, err, hint(fmt.Errorf("%w: skill %s", gate.ErrUnknown, word), "`tracon skill list` lists the known ones"))
+		return skillJSON{}, r.told(ctx, err, hint(noSkill(word), "`tracon skill list` lists the known ones"))
 	}
 	j := skillJSON{Meta: skill.Meta(s.Meta), Digest: s.Digest, Files: ofFiles(s.Files), Scripts: []scriptJSON{}, Diagnostics: ofDiagnostics(s.Diagnostics)}
 	for _, sc := range s.Scripts {
@@ -49,7 +49,7 @@ func (r *remote) Skill(ctx context.Context, word string) (skillJSON, error) {
 
 func (r *remote) Lint(ctx context.Context, word string) ([]skill.Diagnostic, error) {
 	l, err := r.c.Lint(ctx, word)
-	return ofDiagnostics(l.Diagnostics), r.told(ctx, err, hint(fmt.Errorf("%w: skill %s", gate.ErrUnknown, word), "`tracon skill list` lists the known ones"))
+	return ofDiagnostics(l.Diagnostics), r.told(ctx, err, hint(noSkill(word), "`tracon skill list` lists the known ones"))
 }
 
 func (r *remote) Declare(ctx context.Context, name, script string) (gate.Declaration, error) {
@@ -150,7 +150,7 @@ func (r *remote) content(ctx context.Context, aside *spool.Spool, name, version 
 	defer bar.done()
 	w := &bounded{w: f, left: r.limits.OrDefaults().TotalBytes + maxArchive, show: bar.show}
 	if err := r.c.ExportSkill(ctx, name, version, w); err != nil {
-		return nil, r.told(ctx, err, fmt.Errorf("%w: skill %s", gate.ErrUnknown, name))
+		return nil, r.told(ctx, err, noSkill(name))
 	}
 	_, c, err := skill.ReadZipInto(f, w.wrote, r.limits, aside)
 	return c, err
@@ -161,7 +161,7 @@ func (r *remote) InFolder(*spool.Spool, string) (bundle.Content, bool, error) { 
 
 func (r *remote) DeleteSkill(ctx context.Context, name, reason string) (admin.Version, error) {
 	v, err := r.c.DeleteSkill(ctx, name, "", reason)
-	return admin.Version(v), r.told(ctx, err, fmt.Errorf("%w: no skill %q was imported", grant.ErrNotFound, name))
+	return admin.Version(v), r.told(ctx, err, fmt.Errorf("%w: tenant %q has no imported skill %q", grant.ErrNotFound, r.tenant, name))
 }
 
 // maxArchive is what an archive may have besides the files.

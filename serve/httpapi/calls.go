@@ -24,12 +24,16 @@ func (s *server) callRoutes() {
 
 func (s *server) listCalls(ctx context.Context, p access.Principal, in *struct {
 	params.Paging
-	Skill string `query:"skill" maxLength:"512" doc:"only calls of this skill"`
+	Skill  string `query:"skill" maxLength:"512" doc:"only calls of this skill"`
+	Before string `query:"before" maxLength:"64" doc:"only calls older than the one of this id"`
 }) (*answer[client.Page[client.Call]], error) {
-	list := params.ListOf(p.Tenant, "list-calls", in.Skill)
+	list := params.ListOf(p.Tenant, "list-calls", in.Skill, in.Before)
 	before, err := params.ReadCursor(list, in.Cursor)
 	if err != nil {
 		return nil, err
+	}
+	if before == "" {
+		before = in.Before
 	}
 	found, err := s.Store.Calls(ctx, p.Tenant, toolcall.Filter{Skill: in.Skill, Before: before, Limit: in.Limit + 1})
 	if err != nil {

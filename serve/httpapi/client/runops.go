@@ -77,7 +77,13 @@ func (c *Client) RunOutput(ctx context.Context, id, file string, w io.Writer) er
 // Calls returns the records of the tenant's calls, the newest first: of one skill
 // where skill is not empty, and at most limit where that is not zero.
 func (c *Client) Calls(ctx context.Context, skill string, limit int) ([]Call, error) {
-	return all[Call](ctx, c, "/v1/calls", params("skill", skill), limit)
+	return c.CallsBefore(ctx, skill, "", limit)
+}
+
+// CallsBefore is Calls for those that are older than the call before; empty: from the
+// newest on.
+func (c *Client) CallsBefore(ctx context.Context, skill, before string, limit int) ([]Call, error) {
+	return all[Call](ctx, c, "/v1/calls", params("skill", skill, "before", before), limit)
 }
 
 // Call returns the record of one call.
