@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/grant"
@@ -79,6 +80,17 @@ func base(t *testing.T) (site, []step) {
 			skills, err := h.Admin.Skills(ctx, "local")
 			if err == nil && !slices.ContainsFunc(skills, func(v admin.Version) bool { return v.Skill == "z" }) {
 				err = errors.New("the skill is not there")
+			}
+			return err
+		}},
+		{"key create", []string{"key", "create", "k", "--platform", "--json"}, func(h *daemon.House, out []byte) error {
+			var made struct{ Secret string }
+			if err := json.Unmarshal(out, &made); err != nil {
+				return fmt.Errorf("it printed no key: %w", err) // which is not shown
+			}
+			p, err := access.Authenticate(ctx, h.Store, made.Secret, time.Now())
+			if err == nil && !p.IsPlatform() {
+				err = errors.New("the key lets nobody in")
 			}
 			return err
 		}},

@@ -18,6 +18,13 @@ const (
 		UPDATE log_head SET size = $9, edge = $10 WHERE one = 1`
 )
 
+// arrayTexts are statements whose texts are others where there are arrays. An array is
+// looked up by the index, whatever the engine knows of the rows yet.
+var arrayTexts = map[statement]string{
+	bytesKept: `SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM content_file WHERE content = ANY (ARRAY(
+		SELECT pin FROM grants WHERE tenant = $1 UNION SELECT digest FROM skill_version WHERE tenant = $1 AND digest IS NOT NULL))`,
+}
+
 // arrays are these statements, prepared.
 type arrays struct{ tenantHeads, setEnd *sql.Stmt }
 

@@ -152,13 +152,15 @@ var texts = [statements]string{
 	useKey:   `UPDATE api_key SET used = $2 WHERE id = $1 AND (used IS NULL OR used <= $3)`,
 	keysFrom: `SELECT n, ` + keyColumns + ` FROM api_key WHERE tenant = $1 AND n > $2 ORDER BY n LIMIT $3`,
 
-	skillsKept: `SELECT COUNT(*) FROM skill_version AS v WHERE tenant = $1 AND deleted = 0
-		AND NOT EXISTS (SELECT 1 FROM skill_version AS later WHERE later.tenant = v.tenant AND later.skill = v.skill AND later.n > v.n)`,
-	grantsKept: `SELECT COUNT(*) FROM grants AS g WHERE tenant = $1 AND revoked IS NULL AND NOT EXISTS (SELECT 1 FROM grants AS later
-		WHERE later.tenant = g.tenant AND later.skill = g.skill AND later.script = g.script AND later.n > g.n)`,
+	// None of these joins a table with itself: an engine that knows nothing of the rows yet
+	// compares each with each then, which took 600 ms for 1,000 skills.
+	skillsKept: `SELECT COUNT(*) FROM (SELECT 1 FROM skill_version WHERE tenant = $1
+		GROUP BY skill HAVING MAX(n) = MAX(CASE WHEN deleted = 0 THEN n END)) AS one`,
+	grantsKept: `SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE tenant = $1
+		GROUP BY skill, script HAVING MAX(n) = MAX(CASE WHEN revoked IS NULL THEN n END)) AS one`,
 	bytesKept: `SELECT CAST(COALESCE((SELECT SUM(size) FROM content_file WHERE content IN (SELECT digest FROM skill_version WHERE tenant = $1)), 0)
-		+ COALESCE((SELECT SUM(size) FROM content_file WHERE content IN (SELECT pin FROM grants AS g WHERE tenant = $1
-			AND NOT EXISTS (SELECT 1 FROM skill_version AS v WHERE v.digest = g.pin AND v.tenant = $1))), 0) AS BIGINT)`,
+		+ COALESCE((SELECT SUM(size) FROM content_file WHERE content IN (SELECT pin FROM grants WHERE tenant = $1)
+			AND content NOT IN (SELECT digest FROM skill_version WHERE tenant = $1 AND digest IS NOT NULL)), 0) AS BIGINT)`,
 	contentKept: `SELECT COUNT(*) FROM content WHERE digest = $1 AND erased IS NULL`,
 
 	claimAt: `SELECT body, run, begun, done, large, answer, sum FROM idempotency_key WHERE tenant = $1 AND key = $2`,
@@ -262,6 +264,9 @@ type preparer interface {
 func prepare(ctx context.Context, on preparer, d Dialect, which []statement) (p prepared, err error) {
 	for _, s := range which {
 		text := texts[s]
+		if other, ok := arrayTexts[s]; ok && d.Arrays {
+			text = other
+		}
 		if s == headForUpdate {
 			text += d.LockHead
 		}
