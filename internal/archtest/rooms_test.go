@@ -101,7 +101,7 @@ var rooms = map[string]rule{
 
 	"bench":          {"", "", false, "it has tests alone"},
 	"cmd/tracon":     {"internal/cli", "", false, "main is ten lines"},
-	"examples/embed": {". admin audit bundle executor/interpreter gate grant schema skill store/memstore", "", false, "what an embedder writes: public rooms alone, and the front door"},
+	"examples/embed": {". access admin audit bundle executor executor/interpreter gate grant schema serve/httpapi serve/runs skill store/memstore", "", false, "what an embedder writes: public rooms alone, and the front door"},
 }
 
 // libraries is which room each library belongs to; the tests of that room may
@@ -123,7 +123,7 @@ var libraries = map[string]string{
 }
 
 // testLibraries are what tests and suites may use, and nothing that is shipped.
-var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/golang-jwt/jwt/v5", "github.com/google/go-cmp", "github.com/oauth2-proxy/mockoidc", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
+var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/golang-jwt/jwt/v5", "github.com/google/go-cmp", "github.com/oauth2-proxy/mockoidc", "github.com/pb33f/libopenapi", "github.com/pb33f/libopenapi-validator", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
@@ -137,7 +137,7 @@ var bans = map[string]struct{ rooms, why string }{
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
-	"net/http":       {"internal/cli internal/daemon internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
+	"net/http":       {"examples/embed internal/cli internal/daemon internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
 	"net":            {"executor/executortest/hostile internal/cli internal/daemon internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
 	"testing":        {"internal/gatecase internal/pgserver internal/toolcase store/storetest", "a binary does not link testing"},
