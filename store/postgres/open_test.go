@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -259,4 +260,55 @@ func TestNameWithNUL(t *testing.T) {
 		t.Errorf("an entry of a tenant with NUL in its name: %v", err)
 	}
 	appendTo(t, log, "the next one")
+}
+
+// TestOneCommitForAll: those who wait while the head of the log is another host's share
+// the commit of the one that came first, and not the next one.
+func TestOneCommitForAll(t *testing.T) {
+	address := pgserver.New(t)
+	s, err := postgres.Open(t.Context(), address, postgres.Options{BusyTimeout: long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	log := audit.NewLog(s)
+	db := raw(t, address)
+	tx, err := db.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.Exec(`SELECT 1 FROM log_head FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	const callers = 64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			if _, err := log.Append(t.Context(), audit.Entry{Tenant: "acme", Kind: audit.Refusal}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// They wait, all of them, when each is in the select of the store's queue.
+	stacks := make([]byte, 8<<20)
+	for waiting := 0; waiting < callers && !t.Failed(); time.Sleep(time.Millisecond) {
+		waiting = 0
+		for one := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+			if first, _, _ := strings.Cut(one, "\n"); strings.Contains(first, "[select") && strings.Contains(one, "sqlstore.(*Store).make(") {
+				waiting++
+			}
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	var commits int
+	if err := db.QueryRow(`SELECT COUNT(DISTINCT xmin::text) FROM leaf`).Scan(&commits); err != nil {
+		t.Fatal(err)
+	}
+	if n := verified(t, log); n != callers || commits != 1 {
+		t.Errorf("%d entries came in %d commits, want %d in one", n, commits, callers)
+	}
 }

@@ -71,28 +71,37 @@ func (s *Store) make(ctx context.Context, j *job) error {
 	}
 }
 
-// write is the writer's goroutine. It takes what waits, so that while one
-// transaction is on its way to the disk the next one fills.
+// A batch is the changes of one transaction.
+type batch struct {
+	jobs  []*job
+	queue <-chan *job
+}
+
+// fill takes what waits, as far as there is room.
+func (b *batch) fill() {
+	for len(b.jobs) < maxBatch {
+		select {
+		case j := <-b.queue:
+			b.jobs = append(b.jobs, j)
+		default:
+			return
+		}
+	}
+}
+
+// write is the writer's goroutine.
 func (s *Store) write() {
 	defer close(s.done)
 	for {
-		var batch []*job
+		b := &batch{queue: s.queue}
 		select {
 		case j := <-s.queue:
-			batch = append(batch, j)
+			b.jobs = append(b.jobs, j)
 		case <-s.closing:
 			return
 		}
-		for more := true; more && len(batch) < maxBatch; {
-			select {
-			case j := <-s.queue:
-				batch = append(batch, j)
-			default:
-				more = false
-			}
-		}
-		err := s.transact(batch)
-		for _, j := range batch {
+		err := s.transact(b)
+		for _, j := range b.jobs {
 			if err != nil {
 				j.done <- err
 			} else {
@@ -102,16 +111,16 @@ func (s *Store) write() {
 	}
 }
 
-// transact makes the changes of batch in one transaction. When it fails, none
+// transact makes the changes of b in one transaction. When it fails, none
 // of them was made, and no refusal counts: it may lean on a change that is gone.
-func (s *Store) transact(batch []*job) error {
+func (s *Store) transact(b *batch) error {
 	if p := s.poison.Load(); p != nil {
 		return p.err
 	}
-	at, err := s.w.transact(batch, s.check)
+	at, err := s.w.transact(b, s.check)
 	if err != nil && at == opening && s.dialect.Fault(err) == Lost {
 		// It was cut while it was idle. No change was begun, so another may be tried.
-		at, err = s.w.transact(batch, s.check)
+		at, err = s.w.transact(b, s.check)
 	}
 	if err != nil && at == committing && s.dialect.Fault(err) == Lost {
 		if err = s.w.settle(err); err == nil {
@@ -154,7 +163,7 @@ func (w *writer) close() error {
 
 // transact takes no context of a caller: a commit that is broken off half-way
 // leaves nobody who knows what became of it.
-func (w *writer) transact(batch []*job, check func() error) (at stage, err error) {
+func (w *writer) transact(b *batch, check func() error) (at stage, err error) {
 	ctx, cancel := w.context()
 	defer cancel()
 	w.alive(ctx)
@@ -176,13 +185,16 @@ func (w *writer) transact(batch []*job, check func() error) (at stage, err error
 	if err != nil {
 		return opening, err
 	}
+	// Those whom the last commit answered come back one by one, while this one began:
+	// taken before, a batch would be the few that were the fastest, each second time.
+	b.fill()
 	if w.arrays != nil {
-		if err := w.arrays.read(ctx, batch, e); err != nil {
+		if err := w.arrays.read(ctx, b.jobs, e); err != nil {
 			return opening, err
 		}
 	}
 	before, made := e.frontier.Size(), false
-	for _, j := range batch {
+	for _, j := range b.jobs {
 		if !j.begun.CompareAndSwap(false, true) {
 			continue
 		}
