@@ -50,6 +50,7 @@ func New(c Config) (http.Handler, error) {
 	s.api = humago.New(s.mux, s.huma())
 	s.api.UseMiddleware(s.enter)
 	s.routes()
+	s.closeProblems()
 	var err error
 	if s.spec, err = json.MarshalIndent(s.api.OpenAPI(), "", "  "); err != nil {
 		return nil, err
@@ -105,6 +106,17 @@ func (s *server) huma() huma.Config {
 	}
 	c.Transformers = []huma.Transformer{s.closedProblem}
 	return c
+}
+
+// closeProblems has the document name every code, and nothing of the library's own
+// problems, which nobody is ever answered with.
+func (s *server) closeProblems() {
+	schemas := s.api.OpenAPI().Components.Schemas.Map()
+	for _, c := range client.Codes() {
+		schemas["Problem"].Properties["code"].Enum = append(schemas["Problem"].Properties["code"].Enum, string(c))
+	}
+	delete(schemas, "ErrorModel")
+	delete(schemas, "ErrorDetail")
 }
 
 // schemaName names the wire types in the document as they are named in Go.

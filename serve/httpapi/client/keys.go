@@ -67,7 +67,7 @@ type Rates struct {
 
 // A NewTenant says which tenant is to be made.
 type NewTenant struct {
-	Name  string `json:"name" minLength:"1" maxLength:"512"`
+	Name  string `json:"name" minLength:"1" maxLength:"63" pattern:"^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$" doc:"lower-case letters and digits, with points, hyphens and underscores between, so that no two names are taken for one"`
 	Quota Quota  `json:"quota,omitzero" required:"false"`
 	Rates Rates  `json:"rates,omitzero" required:"false"`
 }

@@ -2,7 +2,9 @@ package client
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -63,6 +65,9 @@ var statuses = map[Code]int{
 	RefusedSwitch: 403, RefusedName: 404, RefusedGrant: 403, RefusedContent: 403, RefusedPin: 403, RefusedInterpreter: 403,
 	RefusedTier: 403, RefusedArguments: 422, ExecutorUnavailable: 503, Cancelled: 503, KeyReused: 422,
 }
+
+// Codes returns every code, in the order of the alphabet.
+func Codes() []Code { return slices.Sorted(maps.Keys(statuses)) }
 
 // Status returns the HTTP status of the code, and 500 for one that is none.
 func (c Code) Status() int {
