@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -44,7 +45,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	if err := e.enter(); err != nil {
 		return executor.Result{}, err
 	}
-	defer e.runs.Done()
+	defer e.leave()
 	if ctx.Err() != nil {
 		return executor.Result{}, context.Cause(ctx)
 	}
@@ -118,25 +119,21 @@ type job struct {
 	harvest       box.Harvest
 }
 
-// A staged job has its box's program written and its files open.
+// A staged job has all files open that its box needs.
 type staged struct {
-	name    string
-	id      int
-	group   group
-	code    *program
-	image   *os.File // the code, sealed
+	kind    kind
+	order   order    // without its frame, which is that of the hull
+	hull    *hull    // nil: it has none yet
 	program *os.File // the interpreter
 	stdin   *os.File
 	streams *box.Streams
 	flooded chan struct{}
-	order   order
-	expect  *expectation
 	folders box.Folders
 	laid    time.Time
 }
 
 func (e *Executor) stage(j job) (r *staged, err error) {
-	r = &staged{id: -1, flooded: make(chan struct{}, 2)}
+	r = &staged{flooded: make(chan struct{}, 2)}
 	defer func() {
 		if err != nil {
 			e.clean(r)
@@ -145,12 +142,12 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	if err := e.mayHave(j.network); err != nil {
 		return r, err
 	}
-	runtime, err := e.runtimes.get(j.interpreter)
+	root, err := e.runtimes.get(j.interpreter)
 	if err != nil {
 		return r, err
 	}
-	if runtime != nil {
-		r.program, err = e.interpreters.OpenInside(runtime.image, j.interpreter)
+	if root != nil {
+		r.program, err = e.interpreters.OpenInside(root.image, j.interpreter)
 	} else {
 		r.program, err = e.interpreters.Open(j.interpreter)
 	}
@@ -167,44 +164,17 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	if r.streams, err = box.NewStreams(j.output, j.live, func() { r.flooded <- struct{}{} }); err != nil {
 		return r, err
 	}
-	if r.id, err = e.ids.take(); err != nil {
-		return r, err
-	}
-	if err = r.own(); err != nil {
-		return r, err
-	}
-	r.name = newName()
 	held := j.limits
 	held.Processes += overhead
+	r.kind = kind{
+		tenant: j.tenant, memory: held.Memory, processes: held.Processes,
+		network: j.network, runtime: root, taken: takenBy(j.skill),
+	}
 	r.order = order{
-		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: e.limits.v1.Count(),
-		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space, runtime: runtime, network: j.network,
+		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space,
 		rlimits: e.setup.within(e.limits.rlimits(interpreter.KindOf(j.extension, j.interpreter.Path), held, j.timeout)),
 	}
-	return r, e.form(r, j.tenant, held)
-}
-
-// form makes the cgroups of a run and writes its box's program.
-func (e *Executor) form(r *staged, tenant string, l box.Limits) (err error) {
-	if r.order.network == gate.Loopback {
-		l = e.limits.ofSockets(l)
-	}
-	if r.group, err = e.limits.newRun(tenant, r.name, l); err != nil {
-		return err
-	}
-	r.expect = e.setup.expect(r, e.limits.count())
-	r.code = e.setup.prepare(r.order)
-	r.image, err = r.code.seal()
-	return err
-}
-
-// own gives the pipes to the run's identity: a script may open /dev/stdout.
-func (r *staged) own() error {
-	if r.id < 0 {
-		return nil
-	}
-	stdout, stderr := r.streams.Writers()
-	return errors.Join(stdout.Chown(r.id, r.id), stderr.Chown(r.id, r.id))
+	return r, nil
 }
 
 // space returns how much the script may write. All files of a run lie in memory,
@@ -224,7 +194,7 @@ func (e *Executor) space(j job) (int64, error) {
 // know, and changes nothing about how the script ended.
 func (e *Executor) clean(r *staged) {
 	r.folders.Close()
-	for _, f := range []*os.File{r.program, r.stdin, r.image} {
+	for _, f := range []*os.File{r.program, r.stdin} {
 		if f != nil {
 			f.Close()
 		}
@@ -232,10 +202,7 @@ func (e *Executor) clean(r *staged) {
 	if r.streams != nil {
 		r.streams.Close()
 	}
-	if err := r.group.remove(); err != nil {
-		e.log.Error("what a run left was not removed", "err", err)
-	}
-	e.ids.give(r.id)
+	e.raze(r.hull)
 }
 
 // Why a run is over.
@@ -254,21 +221,18 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
 	defer e.clean(r)
-	c, err := e.start(r)
+	seen, err := e.enterBox(ctx, r)
 	if err != nil {
-		return executor.Result{}, fmt.Errorf("%w: starting a box: %w", executor.ErrUnavailable, err)
-	}
-	r.streams.Start()
-	seen, err := e.admit(ctx, c, r)
-	if err != nil {
-		c.kill()
-		err = errors.Join(err, c.reap())
-		r.streams.Finish(drainTime)
 		if ctx.Err() != nil {
 			return executor.Result{}, context.Cause(ctx)
 		}
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
+	r.streams.Start()
+	if e.underWay.Load() <= int32(runtime.GOMAXPROCS(0)) { // else the next call would wait for a processor all the same
+		e.ahead.want(r.kind)
+	}
+	c := r.hull.child
 	why := e.await(ctx, c, r, j.timeout)
 	c.kill()
 	reapErr := c.reap()
@@ -284,7 +248,7 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 		}
 		return executor.Result{}, errClosing
 	}
-	outOfMemory := r.group.outOfMemory()
+	outOfMemory := r.hull.group.outOfMemory()
 	if out.Ending, err = ending(why, c, outOfMemory); err != nil {
 		return executor.Result{}, err
 	}
@@ -302,12 +266,68 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	return out, nil
 }
 
-// admit lets the script start when the box around it is as it must be.
-func (e *Executor) admit(ctx context.Context, c *child, r *staged) (*posture, error) {
+// enterBox finds the job a box and lets its script start in it.
+func (e *Executor) enterBox(ctx context.Context, r *staged) (seen *posture, err error) {
+	if r.hull = e.ahead.take(r.kind); r.hull != nil {
+		if seen, err = e.admit(ctx, r); err == nil || ctx.Err() != nil {
+			return seen, err
+		}
+		// No script has started yet. If it is the call that is wrong, the next box says so.
+		e.log.Warn("a box that was made ahead did not serve, and another one is made", "err", err)
+	}
+	seen, err = e.enterNew(ctx, r)
+	if scarce(err) && ctx.Err() == nil && e.ahead.spare() {
+		return e.enterNew(ctx, r)
+	}
+	return seen, err
+}
+
+// scarce reports whether something of the host was used up, which boxes that wait
+// have too.
+func scarce(err error) bool {
+	for _, errno := range []error{unix.ENOSPC, unix.EUSERS, unix.EAGAIN, unix.EMFILE, unix.ENFILE, errNoIdentity} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// enterNew makes the job a box in place of the one that it may have, and lets its
+// script start in it.
+func (e *Executor) enterNew(ctx context.Context, r *staged) (seen *posture, err error) {
+	r.folders.Close()
+	r.folders = box.Folders{}
+	e.raze(r.hull)
+	if r.hull, err = e.erect(r.kind); err != nil {
+		return nil, fmt.Errorf("starting a box: %w", err)
+	}
+	return e.admit(ctx, r)
+}
+
+// admit gives the job's box its call, and lets the script start when the box around
+// it is as it must be.
+func (e *Executor) admit(ctx context.Context, r *staged) (*posture, error) {
+	c := r.hull.child
+	r.order.frame = r.hull.frame
+	stdout, stderr := r.streams.Writers()
+	if id := r.order.id; id >= 0 { // a script may open /dev/stdout
+		if err := errors.Join(stdout.Chown(id, id), stderr.Chown(id, id)); err != nil {
+			return nil, err
+		}
+	}
+	if e.setup.settle {
+		if err := c.made(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.send(ctx, e.setup.complete(r.order), r.stdin, stdout, stderr); err != nil {
+		return nil, err
+	}
 	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
-	seen, err := e.setup.inspect(r.expect, c.main)
+	seen, err := e.setup.inspect(e.setup.expect(r, e.limits.count()), c.main)
 	if err == nil {
 		err = r.order.runtime.look(c.main, seen)
 	}
@@ -360,8 +380,7 @@ func ending(why reason, c *child, outOfMemory bool) (executor.Ending, error) {
 	case why == flooded:
 		return executor.OutputFlood(), nil
 	case c.end.tag == 'F':
-		s := c.program.at(c.end.number)
-		return executor.Ending{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, &StepError{string(s.stage), failed(c.end.value), remedies[s.stage]})
+		return executor.Ending{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, c.failure(c.end))
 	case c.end.tag != 'D' && outOfMemory:
 		return executor.OutOfMemory(), nil // the whole box was killed
 	case c.end.tag != 'D':

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
@@ -28,6 +29,8 @@ type Executor struct {
 	config       Config
 	setup        *setup
 	init         *os.File // the first process's program
+	null         *os.File // what a box has for its streams before its call
+	ahead        *ahead
 	starters     *starters
 	instance     *box.Instance
 	limits       *limits
@@ -37,12 +40,13 @@ type Executor struct {
 	interpreters interpreter.Opener
 	runtimes     runtimes
 
-	mu      sync.Mutex
-	closed  bool
-	seen    map[bundle.Digest]bool // the postures that the log knows
-	runs    sync.WaitGroup
-	closing context.Context // its cause is errClosing once Close was called
-	stop    context.CancelCauseFunc
+	mu       sync.Mutex
+	closed   bool
+	seen     map[bundle.Digest]bool // the postures that the log knows
+	runs     sync.WaitGroup
+	underWay atomic.Int32    // how many of them there are
+	closing  context.Context // its cause is errClosing once Close was called
+	stop     context.CancelCauseFunc
 }
 
 var (
@@ -68,7 +72,7 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 		return nil, errors.New("sandbox: a negative limit")
 	}
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
-	opened := &Executor{log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, seen: map[bundle.Digest]bool{}}
+	opened := &Executor{ahead: &ahead{}, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, seen: map[bundle.Digest]bool{}}
 	opened.runtimes.store = c.Images
 	opened.closing, opened.stop = context.WithCancelCause(context.Background())
 	e = opened
@@ -88,6 +92,9 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 	if e.init, err = box.Sealed("init", unix.MFD_EXEC, func(f *os.File) error { _, err := f.Write(initProgram); return err }); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrWall, &StepError{"keeping a program in memory", err, "allow it (sysctl vm.memfd_noexec=1 or less)"})
 	}
+	if e.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		return e, fmt.Errorf("sandbox: %w", err)
+	}
 	e.starters = newStarters()
 	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), box.Sweep(e.log))
 	if warning != nil {
@@ -106,6 +113,9 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 	e.limits = openLimits(instance.Name(), each)
 	if c.DiskRate > 0 && !e.limits.disks() {
 		return e, diskWall(e.limits.err)
+	}
+	if err = e.lookAhead(c.Ahead); err != nil {
+		return e, err
 	}
 	if err = e.prove(); errors.Is(err, unix.EBUSY) && e.setup.asks {
 		e.setup.ask(false) // there is one who is asked already, such as a container's own
@@ -149,6 +159,7 @@ func (e *Executor) Close() error {
 	if was {
 		return nil
 	}
+	e.ahead.close()
 	err := errors.Join(e.limits.close(), e.runtimes.close())
 	if e.starters != nil {
 		e.starters.close()
@@ -156,8 +167,10 @@ func (e *Executor) Close() error {
 	if e.instance != nil {
 		err = errors.Join(err, e.instance.Close())
 	}
-	if e.init != nil {
-		err = errors.Join(err, e.init.Close())
+	for _, f := range []*os.File{e.init, e.null} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
 	return err
 }
@@ -170,7 +183,13 @@ func (e *Executor) enter() error {
 		return ErrClosed
 	}
 	e.runs.Add(1)
+	e.underWay.Add(1)
 	return nil
+}
+
+func (e *Executor) leave() {
+	e.underWay.Add(-1)
+	e.runs.Done()
 }
 
 // record writes what stands behind the digest of a posture into the log, once.

@@ -23,6 +23,7 @@ type setup struct {
 	namespaces map[string]string
 
 	alter   func(*program) // called for each program
+	settle  bool           // every box waits for its call, also where the call waits for the box
 	inspect func(x *expectation, pid int) (*posture, error)
 }
 
@@ -87,20 +88,20 @@ func (s *setup) expect(r *staged, n int) *expectation {
 	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
 		status[set] = "0000000000000000"
 	}
-	if r.id >= 0 {
-		id = [2]int{r.id, r.id}
+	if own := r.order.id; own >= 0 {
+		id = [2]int{own, own}
 		status["Groups"] = ""
 	}
-	filter, _ := s.filterOf(r.order)
+	filter, _ := s.filterOf(r.order.frame)
 	x := &expectation{
-		status: status, namespaces: s.namespaces, cgroup: r.group.path, cgroups: n, program: r.program, rlimits: r.order.rlimits,
+		status: status, namespaces: s.namespaces, cgroup: r.hull.group.path, cgroups: n, program: r.program, rlimits: r.order.rlimits,
 		users: id[0], groups: id[1], landlock: s.landlock.abi, filter: filter,
 		mounts: map[string]uint64{
 			"/":     attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,
 			"/proc": attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,
 		},
 	}
-	l := s.layoutOf(r.order)
+	l := s.layoutOf(r.order.frame)
 	for _, b := range l.binds {
 		x.mounts[b.path] = b.flags
 		if b.folder && l.image == nil {
@@ -110,7 +111,7 @@ func (s *setup) expect(r *staged, n int) *expectation {
 	for _, d := range l.devices {
 		x.mounts[d] = attrDevice
 	}
-	for _, p := range places(r.order.skill) {
+	for _, p := range places(r.order.taken) {
 		x.mounts[p.at] = p.flags
 	}
 	return x

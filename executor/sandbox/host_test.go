@@ -56,6 +56,15 @@ func host(dir string) {
 		fail(err)
 	}
 	w := executortest.NewWorld(map[string]gate.Interpreter{"sh": sh.Interpreter()})
+	for range 2 { // one of this tenant's calls is waited for when the host is killed
+		req, err := w.Admit(context.Background(), of("another", script("sh", "true\n")))
+		if err == nil {
+			_, err = e.Execute(context.Background(), req)
+		}
+		if err != nil {
+			fail(err)
+		}
+	}
 	var ready sync.WaitGroup
 	for range hostRuns {
 		o := script("sh", "sleep "+hostMark+" & setsid sleep "+hostMark+" & echo x >/tmp/x; echo ready; sleep "+hostMark+"\n")
@@ -76,6 +85,7 @@ func host(dir string) {
 		}()
 	}
 	ready.Wait()
+	sandbox.Made(e)
 	fmt.Println("ready")
 	select {}
 }

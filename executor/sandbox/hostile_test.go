@@ -21,6 +21,7 @@ import (
 // through where the wall is missing.
 func TestHostile(t *testing.T) {
 	e, runtime := open(t, sandbox.Config{})
+	sandbox.Settle(e) // a box that was made ahead has the walls of one that was not
 	posture, err := e.Posture(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func TestHostile(t *testing.T) {
 			return p
 		},
 		Leftovers: func() []string {
-			return slices.DeleteFunc(leftovers(runtime), func(s string) bool { return strings.Contains(s, "canary-") }) // the host's own
+			return slices.DeleteFunc(left(e, runtime), func(s string) bool { return strings.Contains(s, "canary-") }) // the host's own
 		},
 	})
 }

@@ -22,6 +22,8 @@ type identities struct {
 	taken map[int]bool
 }
 
+var errNoIdentity = errors.New("sandbox: too many runs at once for the identities that there are")
+
 // identityRanges are those that no distribution gives to anybody, the largest
 // first (systemd, "Users, Groups, UIDs and GIDs"): a container has the second
 // alone.
@@ -78,7 +80,7 @@ func (i *identities) take() (int, error) {
 			return id, nil
 		}
 	}
-	return 0, errors.New("sandbox: too many runs at once for the identities that there are")
+	return 0, errNoIdentity
 }
 
 func (i *identities) give(id int) {

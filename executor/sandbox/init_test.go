@@ -118,7 +118,7 @@ func TestInitRunsPrograms(t *testing.T) {
 	for arch, nr := range numbersOf {
 		t.Run(arch, func(t *testing.T) {
 			t.Run("results", func(t *testing.T) {
-				p := newProgram()
+				p := newProgram(frameBase)
 				message := make([]byte, 16)
 				message[0] = 'P'
 				pid, failed := p.record(message), p.record(message)
@@ -142,7 +142,7 @@ func TestInitRunsPrograms(t *testing.T) {
 					{func(p *program) *step { return p.call(nr.close, number(99)) }, -9},
 					{func(p *program) *step { return p.call(nr.getpid).must(0) }, 0}, // want: its number
 				} {
-					p := newProgram()
+					p := newProgram(frameBase)
 					p.stage = "here"
 					p.call(nr.getpid)
 					at := tc.step(p)
@@ -159,7 +159,7 @@ func TestInitRunsPrograms(t *testing.T) {
 			// Not in a pid namespace of its own, it must not be let stop what is left: so
 			// here nothing is.
 			t.Run("a child", func(t *testing.T) {
-				p := newProgram()
+				p := newProgram(frameBase)
 				child := p.variable()
 				fork := p.branchFrom(nr.clone, number(17)).into(child)
 				p.call(nr.exit, child.value())
@@ -180,7 +180,7 @@ func TestInitRunsPrograms(t *testing.T) {
 // reaps holds that the first process reaps, stops what is left, and tells of both.
 func reaps(t *testing.T, arch string) {
 	nr := numbersOf[arch]
-	p := newProgram()
+	p := newProgram(frameBase)
 	other, main := p.variable(), p.variable()
 	p.call(nr.getpid).must(1)
 	sleeper := p.branchFrom(nr.clone, number(17)).into(other)

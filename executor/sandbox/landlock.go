@@ -81,16 +81,21 @@ func findLandlock(create func(attr *unix.LandlockRulesetAttr, bytes, flags int) 
 	return landlock{}, fmt.Errorf("the kernel has version %d of Landlock and accepts no rules", abi)
 }
 
-// restrict adds the steps that restrict the process to the grounds.
-func (l landlock) restrict(p *program, list []grounds) {
+// rules adds the steps that make rules for the grounds, which restrict nothing yet.
+func (l landlock) rules(p *program, list []grounds) {
 	p.stage = stageLandlock
 	attr := words(l.attr.Handled_access_fs, l.attr.Handled_access_net, l.attr.Scoped)
-	rules := p.variable()
+	rules := variable(rulesAt)
 	p.call(unix.SYS_LANDLOCK_CREATE_RULESET, p.bytes(attr), number(l.bytes), number(0)).into(rules)
 	for _, g := range list {
 		rule := p.record(words(g.rights&l.attr.Handled_access_fs, 0)) // the second word is the file
 		p.call(unix.SYS_OPENAT, atCwd, p.text(g.path), number(unix.O_PATH|unix.O_CLOEXEC), number(0)).into(variable(rule.n + 8))
 		p.call(unix.SYS_LANDLOCK_ADD_RULE, rules.value(), number(unix.LANDLOCK_RULE_PATH_BENEATH), rule, number(0))
 	}
-	p.call(unix.SYS_LANDLOCK_RESTRICT_SELF, rules.value(), number(0))
+}
+
+// restrict adds the step by which the rules restrict the process.
+func (p *program) restrict() {
+	p.stage = stageLandlock
+	p.call(unix.SYS_LANDLOCK_RESTRICT_SELF, variable(rulesAt).value(), number(0))
 }

@@ -111,3 +111,22 @@ func (l *layout) folders() []string {
 	}
 	return list
 }
+
+// An inode is a file or a folder of the host, whatever it is called.
+type inode struct{ dev, ino uint64 }
+
+// inodes returns what the paths of the host that are shown lead to now. Those of an
+// image have one place for good.
+func (l layout) inodes() []inode {
+	if l.image != nil {
+		return nil
+	}
+	list := make([]inode, len(l.binds))
+	for i, b := range l.binds {
+		var st unix.Stat_t
+		if err := unix.Lstat(b.path, &st); err == nil {
+			list[i] = inode{st.Dev, st.Ino}
+		}
+	}
+	return list
+}

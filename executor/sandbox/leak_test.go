@@ -54,13 +54,13 @@ func TestNothingLeaks(t *testing.T) {
 			"echo hi\n", "exit 3\n", "kill -9 $$\n", "sleep 60 & echo hi\n", "setsid sleep 60 & echo hi\n",
 			"while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done\n", "mkfifo outputs/x; echo x >outputs/y\n",
 		} {
-			o := script("sh", text)
+			o := of("one", script("sh", text))
 			o.Policy.MaxOutput = 1024
 			if _, err := e.Execute(t.Context(), admit(t, w, o)); err != nil {
 				t.Error(err)
 			}
 		}
-		o := script("sh", "sleep 60\n")
+		o := of("one", script("sh", "sleep 60\n"))
 		o.Policy.Timeout = 20 * time.Millisecond
 		if res, err := e.Execute(t.Context(), admit(t, w, o)); err != nil || res.Ending != executor.Expired() {
 			t.Error(res.Ending, err)
@@ -68,17 +68,19 @@ func TestNothingLeaks(t *testing.T) {
 		// Cancelled at any moment, the start of the box too.
 		for _, after := range []time.Duration{0, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond, 20 * time.Millisecond} {
 			ctx, cancel := context.WithTimeout(t.Context(), after)
-			if _, err := e.Execute(ctx, admit(t, w, script("sh", "sleep 60\n"))); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := e.Execute(ctx, admit(t, w, of("one", script("sh", "sleep 60\n")))); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("cancelled after %v: got error %v", after, err)
 			}
 			cancel()
 		}
 	}
 	everything() // whatever is made once is made now
+	sandbox.LetGo(e)
 	before, mounted, goroutines := descriptors(t), mounts(t), goleak.IgnoreCurrent()
 	for range 20 {
 		everything()
 	}
+	sandbox.LetGo(e)
 	if after := descriptors(t); len(after) > len(before) {
 		t.Errorf("descriptors: %d before and %d after: %q", len(before), len(after), after)
 	}
@@ -114,7 +116,7 @@ func TestManyAtOnce(t *testing.T) {
 				o, want = script("sh", fmt.Sprintf("echo %d; (while :; do sleep 1 & done)\n", i)), executor.Expired()
 				o.Policy.Timeout = 300 * time.Millisecond
 			}
-			res, err := e.Execute(t.Context(), admit(t, w, o))
+			res, err := e.Execute(t.Context(), admit(t, w, of(strconv.Itoa(i%3), o)))
 			// One that is cut off may not have come to print anything.
 			printed := string(res.Stdout) == fmt.Sprintln(i) || want == executor.Expired() && len(res.Stdout) == 0
 			if err != nil || res.Ending != want || !printed || (want == executor.Exited(0)) != (len(res.Outputs) == 1) {
@@ -123,6 +125,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	sandbox.LetGo(e)
 	if after := descriptors(t); len(after) > len(before) {
 		t.Errorf("descriptors: %d before and %d after: %q", len(before), len(after), after)
 	}

@@ -38,17 +38,17 @@ func loopbackRules() map[uintptr]rule {
 
 // filterOf returns the filter of the box, and whether it asks the host. With
 // loopback it need not: a socket that is refused there is none of the network.
-func (s *setup) filterOf(o order) (filter []byte, asks bool) {
-	if o.network == gate.Loopback {
+func (s *setup) filterOf(f frame) (filter []byte, asks bool) {
+	if f.network == gate.Loopback {
 		return s.loopback, false
 	}
 	return s.filter, s.asks
 }
 
 // landlockOf returns the rules of Landlock for the box.
-func (s *setup) landlockOf(o order) landlock {
+func (s *setup) landlockOf(f frame) landlock {
 	l := s.landlock
-	if o.network == gate.Loopback {
+	if f.network == gate.Loopback {
 		l.attr.Handled_access_net = 0
 	}
 	return l

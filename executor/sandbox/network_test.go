@@ -188,7 +188,7 @@ func TestHostileWithLoopback(t *testing.T) {
 		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: hostile.Lacking(posture),
 		Loopback: true, Policy: gate.Policy{Network: gate.Loopback}, Only: []string{"N01", "N02", "N03", "N18", "X12"},
 		Leftovers: func() []string {
-			return slices.DeleteFunc(leftovers(runtime), func(s string) bool { return strings.Contains(s, "canary-") })
+			return slices.DeleteFunc(left(e, runtime), func(s string) bool { return strings.Contains(s, "canary-") })
 		},
 	})
 }

@@ -172,7 +172,14 @@ func (e *Executor) try(p probe) (finding, error) { return e.tryWith(gate.NoNetwo
 
 // tryWith makes a box for the probe.
 func (e *Executor) tryWith(network gate.Network, p probe) (f finding, err error) {
-	r := &staged{id: -1, flooded: make(chan struct{}, 2), name: newName()}
+	r := &staged{
+		flooded: make(chan struct{}, 2),
+		kind:    kind{memory: p.limits.Memory, processes: p.limits.Processes, network: network},
+		order: order{
+			interpreter: "/usr", space: leastSpace, attempts: p.attempts,
+			rlimits: e.setup.within(e.limits.rlimits("", p.limits, time.Second)),
+		},
+	}
 	defer func() { e.clean(r) }()
 	if r.program, err = os.OpenFile("/usr", unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
 		return f, err
@@ -183,28 +190,15 @@ func (e *Executor) tryWith(network gate.Network, p probe) (f finding, err error)
 	if r.streams, err = box.NewStreams(0, nil, nil); err != nil {
 		return f, err
 	}
-	if r.id, err = e.ids.take(); err != nil {
+	if r.hull, err = e.erect(r.kind); err != nil {
 		return f, err
 	}
-	r.order = order{
-		id: r.id, hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: e.limits.v1.Count(),
-		interpreter: "/usr", space: leastSpace, attempts: p.attempts, network: network,
-		rlimits: e.setup.within(e.limits.rlimits("", p.limits, time.Second)),
-	}
-	if err := e.form(r, "", p.limits); err != nil {
-		return f, err
-	}
-	c, err := e.start(r)
-	if err != nil {
+	ctx := context.Background()
+	if f.posture, err = e.admit(ctx, r); err != nil {
 		return f, err
 	}
 	r.streams.Start()
-	ctx := context.Background()
-	if f.posture, err = e.admit(ctx, c, r); err != nil {
-		c.kill()
-		_ = c.reap()
-		return f, err
-	}
+	c := r.hull.child
 	why := e.await(ctx, c, r, setupTime)
 	c.kill()
 	if err := c.reap(); err != nil {
@@ -215,6 +209,6 @@ func (e *Executor) tryWith(network gate.Network, p probe) (f finding, err error)
 	if why != ended {
 		return f, fmt.Errorf("a probe does not end")
 	}
-	f.results, f.told, f.status, f.outOfMemory = c.results, c.end.tag == 'D', syscall.WaitStatus(c.end.value), r.group.outOfMemory()
+	f.results, f.told, f.status, f.outOfMemory = c.results, c.end.tag == 'D', syscall.WaitStatus(c.end.value), r.hull.group.outOfMemory()
 	return f, nil
 }

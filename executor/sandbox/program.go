@@ -12,14 +12,24 @@ import (
 	"github.com/tracon-go/tracon/executor/internal/box"
 )
 
-// Where things lie in a program, and so in the memory of the box's first
-// process, which maps it at programBase. All addresses are known when it is
-// written, so that nothing is relocated in the child.
+// Where things lie in the memory of the box's first process. It maps the program
+// that makes the box at frameBase, and that of the call at callBase. All addresses
+// are known when a program is written, so that nothing is relocated in the child.
 const (
-	programBase = 0x2000_0000
-	pageSize    = 4096     // of what a step may change: no other page is copied
-	blobsAt     = 16 << 20 // what is large lies from here on
-	stepSize    = 80
+	frameBase = 0x2000_0000
+	callBase  = 0x4000_0000
+	pageSize  = 4096     // of what a step may change: no other page is copied
+	stepsAt   = 16 << 20 // data lie before the steps
+	blobsAt   = 32 << 20 // what is large lies behind them
+	stepSize  = 80
+)
+
+// What the first program leaves to the second, in its page of what steps may change.
+const (
+	messageAt = frameBase + 16 // of the host: its first 32 bits are the second program's size
+	rightsAt  = frameBase + 32 // a header of 16 bytes and the descriptors that came with it
+	rulesAt   = frameBase + 64 // the rules of Landlock
+	freeAt    = 72
 )
 
 // reap stands for a system call that is none: see init/amd64.s.
@@ -56,6 +66,7 @@ type step struct {
 	store variable
 	want  int64
 	to    *step // where a branch leads
+	far   bool  // it leads to the first step of the second program
 
 	option string // that it sets, of a file system
 }
@@ -66,7 +77,8 @@ type stage string
 // A program is what the first process of a box does: a list of system calls and
 // the data they need. It runs in a process that shares no memory with this one.
 type program struct {
-	stage   stage // of the steps to come
+	base    uint64 // where it is mapped
+	stage   stage  // of the steps to come
 	steps   []*step
 	slab    []step // for steps to come
 	data    []byte // from pageSize on
@@ -81,8 +93,8 @@ type program struct {
 	end     uint64 // of the blobs
 }
 
-func newProgram() *program {
-	return &program{steps: make([]*step, 0, usualSteps), known: make(map[string]value, usualSteps/4), vars: 64, end: blobsAt}
+func newProgram(base uint64) *program {
+	return &program{base: base, steps: make([]*step, 0, usualSteps), known: make(map[string]value, usualSteps/4), vars: freeAt, end: blobsAt}
 }
 
 // usualSteps is how many steps most programs have.
@@ -112,7 +124,7 @@ func (s *step) must(n int) *step { s.flags |= exactly; s.want = int64(n); return
 
 // variable makes a variable.
 func (p *program) variable() variable {
-	v := variable(programBase + p.vars)
+	v := variable(p.base + p.vars)
 	p.vars += 8
 	return v
 }
@@ -127,7 +139,7 @@ func (p *program) scratch() variable {
 
 // record makes a structure that steps may change, with these bytes at first.
 func (p *program) record(b []byte) value {
-	v := value{n: programBase + p.vars}
+	v := value{n: p.base + p.vars}
 	if p.vars+uint64(len(b)) <= pageSize {
 		copy(p.page[p.vars:], b)
 	}
@@ -144,7 +156,7 @@ func (p *program) bytes(b []byte) value {
 	for len(p.data)%8 != 0 {
 		p.data = append(p.data, 0)
 	}
-	v := value{n: programBase + pageSize + uint64(len(p.data))}
+	v := value{n: p.base + pageSize + uint64(len(p.data))}
 	p.data = append(p.data, b...)
 	p.known[string(b)] = v
 	return v
@@ -164,7 +176,7 @@ func (p *program) vector(list []string) value {
 
 // blob adds data that may be large.
 func (p *program) blob(s string) value {
-	v := value{n: programBase + p.end}
+	v := value{n: p.base + p.end}
 	p.blobs = append(p.blobs, s)
 	p.end += uint64(len(s))
 	return v
@@ -175,32 +187,40 @@ func (p *program) seal() (*os.File, error) {
 	if p.vars > pageSize {
 		return nil, errors.New("sandbox: a program has too many variables")
 	}
-	first := (pageSize + uint64(len(p.data)) + 7) &^ 7
-	image := make([]byte, first, first+uint64(len(p.steps)*stepSize))
-	copy(image, p.page[:])
-	binary.LittleEndian.PutUint64(image, programBase+first)
-	copy(image[pageSize:], p.data)
+	if n := pageSize + len(p.data); n > stepsAt {
+		return nil, fmt.Errorf("sandbox: what a run needs is too much: %d bytes of arguments and names", n)
+	}
+	if n := len(p.steps); n > (blobsAt-stepsAt)/stepSize {
+		return nil, fmt.Errorf("sandbox: what a run needs is too much: %d steps for its files and folders", n)
+	}
+	binary.LittleEndian.PutUint64(p.page[:], p.base+stepsAt)
 	at := make(map[*step]uint64, 4)
-	for i, s := range p.steps {
-		if s.flags&branch != 0 {
+	for _, s := range p.steps {
+		if s.to != nil {
 			at[s.to] = 0
 		}
+	}
+	for i, s := range p.steps {
 		if _, ok := at[s]; ok {
-			at[s] = programBase + first + uint64(i*stepSize)
+			at[s] = p.base + stepsAt + uint64(i*stepSize)
 		}
 	}
+	steps := make([]byte, 0, len(p.steps)*stepSize)
 	for _, s := range p.steps {
 		want := uint64(s.want)
-		if s.flags&branch != 0 {
+		switch {
+		case s.far:
+			want = callBase + stepsAt
+		case s.to != nil:
 			want = at[s.to]
 		}
-		image = s.append(image, want)
-	}
-	if len(image) > blobsAt {
-		return nil, fmt.Errorf("sandbox: what a run needs is too much: %d bytes of arguments and names", len(image))
+		steps = s.append(steps, want)
 	}
 	return box.Sealed("program", 0, func(f *os.File) error {
-		_, err := f.Write(image)
+		_, err := f.Write(append(p.page[:], p.data...))
+		if err == nil {
+			_, err = f.WriteAt(steps, stepsAt)
+		}
 		if err == nil && len(p.blobs) > 0 {
 			_, err = f.Seek(blobsAt, io.SeekStart)
 		}
@@ -230,12 +250,14 @@ func (s *step) append(b []byte, want uint64) []byte {
 	return append(b, make([]byte, stepSize-72)...)
 }
 
-// at returns the step whose address has these low 32 bits.
+// at returns the step whose address has these low 32 bits, nil for none of this
+// program.
 func (p *program) at(address uint32) *step {
-	first := (pageSize + uint64(len(p.data)) + 7) &^ 7
-	i := (uint64(address) - programBase - first) / stepSize
-	if i >= uint64(len(p.steps)) {
-		return &step{stage: "an unknown step"}
+	if p == nil || uint64(address) < p.base+stepsAt {
+		return nil
 	}
-	return p.steps[i]
+	if i := (uint64(address) - p.base - stepsAt) / stepSize; i < uint64(len(p.steps)) {
+		return p.steps[i]
+	}
+	return nil
 }

@@ -110,7 +110,7 @@ func TestConformanceInRuntime(t *testing.T) {
 	executortest.Run(t, executortest.Setup{
 		New:          func(executortest.T) executor.Executor { return e },
 		Interpreters: inRuntime(t, s, d, ext),
-		Leftovers:    func() []string { return leftovers(runtime) },
+		Leftovers:    func() []string { return left(e, runtime) },
 		Lacks:        executortest.Lacks{Memory: !stands(t, e, "memory")},
 	})
 }
@@ -250,7 +250,7 @@ func TestHostileInRuntime(t *testing.T) {
 		New: func(executortest.T) executor.Executor { return e }, Interpreters: inRuntime(t, s, d, "sh", "py"),
 		Only: []string{"F01", "F03", "F04", "F06", "F07", "F09", "F11", "F12", "H09", "X03", "X04", "X07"},
 		Leftovers: func() []string {
-			return slices.DeleteFunc(leftovers(runtime), func(s string) bool { return strings.Contains(s, "canary-") }) // the host's own
+			return slices.DeleteFunc(left(e, runtime), func(s string) bool { return strings.Contains(s, "canary-") }) // the host's own
 		},
 	})
 }

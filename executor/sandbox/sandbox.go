@@ -19,17 +19,22 @@
 // a copy of the host's memory. The host writes a program, a list of raw system
 // calls with their data (see program.go), into a sealed piece of memory, and
 // starts a static executable of 600 bytes from another (init/amd64.s), which
-// makes these calls one after the other. Three processes do:
+// makes these calls one after the other. There are two programs: that of the box,
+// and that of the call, which the box waits for and is handed together with the
+// script's streams. So a box can be made before its call is known (ahead.go), for a
+// tenant and in a cgroup of its; it serves one call like any other. Three
+// processes run them:
 //
 //   - The first enters the cgroups, as root becomes a user that nobody else is,
 //     makes a user namespace with one identity in it, starts the second in the
 //     other new namespaces, as a child of the host, and ends.
 //   - The second is the first process in the box. It builds a root from nothing,
-//     lays out the files, which are data of the program, leaves the host's root,
-//     and gives up every right: capabilities, new privileges, files outside
-//     (Landlock), system calls (seccomp). Then it starts the third. It stays,
-//     hidden, reaps what is left over, and tells the host how the script ended.
-//     With it ends, by the kernel's own rule, every process in the box.
+//     leaves the host's root, gives up new privileges, and takes the call. It lays
+//     out the files, which are data of the call's program, and gives up every right
+//     that is left: capabilities, files outside (Landlock), system calls (seccomp).
+//     Then it starts the third. It stays, hidden, reaps what is left over, and tells
+//     the host how the script ended. With it ends, by the kernel's own rule, every
+//     process in the box.
 //   - The third waits. The host looks at it from outside (inspect.go): identity,
 //     capabilities, filter, namespaces, mounts, cgroups, descriptors, limits. Only
 //     if all is as it must be does the host let it become the interpreter; the
@@ -71,6 +76,7 @@ const Profile = "sb-linux/1"
 const (
 	DefaultSpace      = 64 << 20
 	DefaultProcessors = 1.0
+	DefaultAhead      = 4
 )
 
 // Config says how an [Executor] works. The zero Config is ready to use.
@@ -111,6 +117,13 @@ type Config struct {
 	// all of them makes others wait. What it writes lies in memory. It needs a
 	// cgroup; where it cannot be held, New fails. Zero: no limit.
 	DiskRate int64
+
+	// Ahead is how many boxes at most may be made before their call comes, half of
+	// them for one tenant. One is made when a tenant has had two calls of the same
+	// limits within half a minute, serves the next, and waits for it so long at most.
+	// While it waits it is a process and a cgroup of the tenant's, with half a MiB of
+	// memory, and five descriptors of the host. Zero: 4. Negative: none.
+	Ahead int
 
 	// Logger gets what an operator should know and no run's result can say, such as
 	// what stands behind the digest of a posture. Nil: nobody does.

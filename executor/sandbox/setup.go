@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"encoding/binary"
 	"fmt"
 	"path"
 	"slices"
@@ -48,6 +47,7 @@ const (
 	stageNoUserNS   stage = "forbidding further user namespaces"
 	stageNamespaces stage = "making the namespaces"
 	stageMessage    stage = "speaking with the host"
+	stageCall       stage = "taking the call"
 	stageLoopback   stage = "raising the loopback interface"
 	stageRoot       stage = "making the root"
 	stageHostFiles  stage = "showing the host's programs"
@@ -97,20 +97,26 @@ type layout struct {
 	grounds []grounds
 }
 
-// An order is what a run needs of its box.
+// A frame is a box without what is of one call.
+type frame struct {
+	id      int // the user and group that it becomes; -1: that of the host
+	hostID  [2]int
+	hostPID int
+	cgroups int          // how many descriptors of cgroups there are, from firstFD on
+	runtime *runtimeRoot // what it shows; nil: the host's programs
+	network gate.Network
+	taken   taken
+}
+
+// An order is what a call needs of its box.
 type order struct {
-	id          int // the user and group that it becomes; -1: that of the host
-	hostID      [2]int
-	hostPID     int
-	cgroups     int // how many descriptors of cgroups there are, from firstFD on
+	frame
 	skill       bundle.Bundle
 	inputs      bundle.Bundle
 	interpreter string
 	argv, env   []string
 	space       int64 // bytes of what the run may write
 	rlimits     []rlimit
-	runtime     *runtimeRoot // what it shows; nil: the host's programs
-	network     gate.Network
 	attempts    []attempt // what is done in place of starting the interpreter
 }
 
@@ -120,36 +126,26 @@ type rlimit struct {
 }
 
 // layoutOf returns the root of the box.
-func (s *setup) layoutOf(o order) layout {
-	if o.runtime != nil {
-		return o.runtime.layout
+func (s *setup) layoutOf(f frame) layout {
+	if f.runtime != nil {
+		return f.runtime.layout
 	}
 	return s.layout
 }
 
-// prepare writes the program of a box. Three processes run it: the one that the
-// host starts makes the namespaces and ends; the first in them builds the box
-// and gives up its rights; its child waits for the host and becomes the script.
-func (s *setup) prepare(o order) *program {
-	p := newProgram()
-	s.outside(p, o)
+// build writes the program that makes a box up to what depends on the call, which
+// it waits for. The process that the host starts makes the namespaces and ends;
+// the first in them builds the box. Two programs make every box, whether its call
+// is there already or not: so no box can have other walls than another one.
+func (s *setup) build(f frame) *program {
+	p := newProgram(frameBase)
+	s.outside(p, f)
 	enter := p.branchFrom(unix.SYS_CLONE, number(unix.CLONE_PARENT|newNamespaces&^unix.CLONE_NEWUSER))
 	p.call(unix.SYS_EXIT_GROUP, number(0))
-	enter.to = s.inside(p, o)
-	s.confine(p, o)
-
-	p.stage = stageFork
-	child := p.variable()
-	fork := p.branchFrom(unix.SYS_CLONE, number(unix.SIGCHLD)).into(child)
-	// The first process: nobody in the box may look into it or see it.
-	p.stage = stageHide
-	p.call(unix.SYS_PRCTL, number(unix.PR_SET_DUMPABLE), number(0), number(0), number(0), number(0))
-	p.stage = stageDescs
-	p.call(unix.SYS_CLOSE_RANGE, number(0), number(2), number(0))
-	p.call(unix.SYS_CLOSE, number(programFD))
-	p.say('S')
-	p.call(reap, child.value())
-	fork.to = s.script(p, o)
+	enter.to = s.inside(p, f)
+	s.renounce(p)
+	s.landlockOf(f).rules(p, s.layoutOf(f).grounds)
+	p.receive()
 	s.alter(p)
 	return p
 }
@@ -178,20 +174,20 @@ func (p *program) write(file, text string) {
 }
 
 // outside adds what is done in the host's namespaces.
-func (s *setup) outside(p *program, o order) {
+func (s *setup) outside(p *program, f frame) {
 	p.stage = stageCgroup
-	for i := range o.cgroups {
+	for i := range f.cgroups {
 		p.call(unix.SYS_WRITE, number(firstFD+i), p.text("0"), number(1))
 	}
 	p.stage = stageScore
 	p.write("/proc/self/oom_score_adj", "1000")
 	p.stage = stageDescs
 	p.call(unix.SYS_CLOSE_RANGE, number(programFD), number(^uint32(0)), number(0))
-	id := o.hostID
-	if o.id >= 0 {
-		id = [2]int{o.id, o.id}
+	id := f.hostID
+	if f.id >= 0 {
+		id = [2]int{f.id, f.id}
 		p.stage = stageIdentity
-		n := number(o.id)
+		n := number(f.id)
 		p.call(unix.SYS_SETGROUPS, number(0), number(0))
 		p.call(unix.SYS_SETRESGID, n, n, n)
 		p.call(unix.SYS_SETRESUID, n, n, n)
@@ -200,7 +196,7 @@ func (s *setup) outside(p *program, o order) {
 	}
 	p.stage = stageDeath
 	p.dieWithHost()
-	p.call(unix.SYS_GETPPID).must(o.hostPID)
+	p.call(unix.SYS_GETPPID).must(f.hostPID)
 	p.stage = stageUserNS
 	p.call(unix.SYS_UNSHARE, number(unix.CLONE_NEWUSER))
 	p.stage = stageIDMap
@@ -229,13 +225,25 @@ func (p *program) dieWithHost() {
 func (p *program) filesystem(kind string, flags uint64, options ...string) variable {
 	context, made := p.variable(), p.variable()
 	p.call(unix.SYS_FSOPEN, p.text(kind), number(unix.FSOPEN_CLOEXEC)).into(context)
-	for i := 0; i < len(options); i += 2 {
-		p.call(unix.SYS_FSCONFIG, context.value(), number(unix.FSCONFIG_SET_STRING), p.text(options[i]), p.text(options[i+1]), number(0)).option = options[i]
-	}
-	p.call(unix.SYS_FSCONFIG, context.value(), number(unix.FSCONFIG_CMD_CREATE), number(0), number(0), number(0))
+	p.configure(context, unix.FSCONFIG_CMD_CREATE, options)
 	p.call(unix.SYS_FSMOUNT, context.value(), number(unix.FSMOUNT_CLOEXEC), number(flags)).into(made)
 	p.call(unix.SYS_CLOSE, context.value())
 	return made
+}
+
+// resize adds the steps that change options of the file system at a path.
+func (p *program) resize(at string, options ...string) {
+	context := p.scratch()
+	p.call(unix.SYS_FSPICK, atCwd, p.text(at), number(unix.FSPICK_CLOEXEC)).into(context)
+	p.configure(context, unix.FSCONFIG_CMD_RECONFIGURE, options)
+	p.call(unix.SYS_CLOSE, context.value())
+}
+
+func (p *program) configure(context variable, command int, options []string) {
+	for i := 0; i < len(options); i += 2 {
+		p.call(unix.SYS_FSCONFIG, context.value(), number(unix.FSCONFIG_SET_STRING), p.text(options[i]), p.text(options[i+1]), number(0)).option = options[i]
+	}
+	p.call(unix.SYS_FSCONFIG, context.value(), number(command), number(0), number(0), number(0))
 }
 
 // attach puts a mount at a path below the folder.
@@ -265,35 +273,35 @@ func (p *program) setFlags(mount variable, flags uint64, recursive int) {
 }
 
 // inside adds what is done in the new namespaces, and returns its first step.
-func (s *setup) inside(p *program, o order) *step {
+func (s *setup) inside(p *program, f frame) *step {
 	begin := p.say('H')
 	// Its end stops every process that it can reach, and so it must be alone.
 	p.stage = stageNamespaces
 	p.call(unix.SYS_GETPID).must(1)
 	p.stage = stageDeath
 	p.dieWithHost()
-	if o.network == gate.Loopback {
+	if f.network == gate.Loopback {
 		p.raise()
 	}
 	p.stage = stageRoot
 	p.call(unix.SYS_UMASK, number(0))
 	p.call(unix.SYS_MOUNT, number(0), p.text("/"), number(0), number(unix.MS_REC|unix.MS_PRIVATE), number(0))
-	l := s.layoutOf(o)
+	l := s.layoutOf(f)
 	inodes := strconv.Itoa(256 + 2*(len(l.binds)+len(l.links)))
 	root := p.filesystem("tmpfs", attrClosed|unix.MOUNT_ATTR_NOEXEC, "size", "1m", "nr_inodes", inodes, "mode", "0755")
 	p.attach(root, atCwd, "/")
 	for _, dir := range []string{"dev", "etc", "proc"} {
-		p.mkdir(root, dir, 0o755)
+		p.mkdir(root.value(), dir, 0o755)
 	}
 	for _, dir := range []string{skillDir, inputsDir, outputsDir, tmpDir, shmDir} {
-		p.mkdir(root, dir[1:], 0o755)
+		p.mkdir(root.value(), dir[1:], 0o755)
 	}
 	l.programs(p, root)
 	l.makeDevices(p, root)
 	p.stage = stageProc
 	proc := p.filesystem("proc", attrClosed|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_RDONLY, "subset", "pid", "hidepid", "invisible")
 	p.attach(proc, root.value(), "proc")
-	s.files(p, root, o)
+	s.places(p, root, f)
 	p.stage = stagePivot
 	p.call(unix.SYS_FCHDIR, root.value())
 	p.call(unix.SYS_PIVOT_ROOT, p.text("."), p.text("."))
@@ -302,14 +310,14 @@ func (s *setup) inside(p *program, o order) *step {
 	return begin
 }
 
-func (p *program) mkdir(folder variable, name string, mode int) {
-	p.call(unix.SYS_MKDIRAT, folder.value(), p.text(name), number(mode))
+func (p *program) mkdir(folder value, name string, mode int) {
+	p.call(unix.SYS_MKDIRAT, folder, p.text(name), number(mode))
 }
 
 // file makes a file.
-func (p *program) file(folder variable, name string, content value, size, mode int) {
+func (p *program) file(folder value, name string, content value, size, mode int) {
 	fd := p.scratch()
-	p.call(unix.SYS_OPENAT, folder.value(), p.text(name), number(unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC), number(mode)).into(fd)
+	p.call(unix.SYS_OPENAT, folder, p.text(name), number(unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC), number(mode)).into(fd)
 	if size > 0 {
 		p.call(unix.SYS_WRITE, fd.value(), content, number(size)).must(size)
 	}
@@ -330,13 +338,13 @@ func (l layout) programs(p *program, root variable) {
 	made := map[string]bool{"/": true, "/dev": true, "/etc": true, "/proc": true}
 	for _, b := range l.binds {
 		for _, dir := range missing(made, path.Dir(b.path)) {
-			p.mkdir(root, dir[1:], 0o755)
+			p.mkdir(root.value(), dir[1:], 0o755)
 		}
 		if b.folder {
-			p.mkdir(root, b.path[1:], 0o755)
+			p.mkdir(root.value(), b.path[1:], 0o755)
 			made[b.path] = true
 		} else {
-			p.file(root, b.path[1:], value{}, 0, 0o444)
+			p.file(root.value(), b.path[1:], value{}, 0, 0o444)
 		}
 		from, deep := b.path, b.folder
 		if l.image != nil { // nothing is mounted in it
@@ -348,7 +356,7 @@ func (l layout) programs(p *program, root variable) {
 		p.call(unix.SYS_SYMLINKAT, p.text(l[0]), root.value(), p.text(l[1]))
 	}
 	for _, f := range etc {
-		p.file(root, "etc/"+f[0], p.text(f[1]), len(f[1]), 0o444)
+		p.file(root.value(), "etc/"+f[0], p.text(f[1]), len(f[1]), 0o444)
 	}
 }
 
@@ -366,117 +374,10 @@ func missing(made map[string]bool, dir string) []string {
 func (l layout) makeDevices(p *program, root variable) {
 	p.stage = stageDevices
 	for _, d := range l.devices {
-		p.file(root, d[1:], value{}, 0, 0o444)
+		p.file(root.value(), d[1:], value{}, 0, 0o444)
 		p.attach(p.clone(atCwd, d, attrDevice, false), root.value(), d[1:])
 	}
 	for _, l := range [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}} {
 		p.call(unix.SYS_SYMLINKAT, p.text(l[0]), root.value(), p.text("dev/"+l[1]))
 	}
-}
-
-// confine gives up every right, for the first process and for the script.
-func (s *setup) confine(p *program, o order) {
-	p.stage = stageName
-	p.call(unix.SYS_SETHOSTNAME, p.text("sandbox"), number(len("sandbox")))
-	p.stage = stageWorkDir
-	p.call(unix.SYS_CHDIR, p.text(skillDir))
-	// The path of the working directory is whole: it lies below our root.
-	cwd := p.record(make([]byte, 64))
-	p.call(unix.SYS_GETCWD, cwd, number(64)).must(len(skillDir) + 1)
-	p.call(unix.SYS_UMASK, number(0o077))
-	p.stage = stageProgram
-	program := p.variable()
-	p.call(unix.SYS_OPENAT, atCwd, p.text(o.interpreter), number(unix.O_PATH|unix.O_CLOEXEC), number(0)).into(program)
-	p.stage = stageLimits
-	for _, r := range o.rlimits {
-		p.limit(r)
-	}
-	p.stage = stageSignals
-	none := p.bytes(make([]byte, 32))
-	for sig := 1; sig < 65; sig++ {
-		if sig != int(unix.SIGKILL) && sig != int(unix.SIGSTOP) {
-			p.call(unix.SYS_RT_SIGACTION, number(sig), none, number(0), number(8))
-		}
-	}
-	p.call(unix.SYS_RT_SIGPROCMASK, number(unix.SIG_SETMASK), none, number(0), number(8))
-	// There may be no keyrings, or no room for another: none can be reached then, or
-	// the filter alone keeps the script from the host's.
-	p.stage = stageKeyring
-	p.call(unix.SYS_KEYCTL, number(unix.KEYCTL_JOIN_SESSION_KEYRING), number(0)).mayFail()
-	p.stage = stagePrivileges
-	p.call(unix.SYS_PRCTL, number(unix.PR_SET_NO_NEW_PRIVS), number(1), number(0), number(0), number(0))
-	p.stage = stageCaps
-	p.call(unix.SYS_PRCTL, number(unix.PR_SET_SECUREBITS), number(secureBits), number(0), number(0), number(0))
-	p.call(unix.SYS_PRCTL, number(unix.PR_CAP_AMBIENT), number(unix.PR_CAP_AMBIENT_CLEAR_ALL), number(0), number(0), number(0))
-	for c := range s.lastCap + 1 {
-		p.call(unix.SYS_PRCTL, number(unix.PR_CAPBSET_DROP), number(c), number(0), number(0), number(0))
-	}
-	p.call(unix.SYS_CAPSET, p.bytes(words(unix.LINUX_CAPABILITY_VERSION_3)), p.bytes(make([]byte, 24)))
-	s.landlockOf(o).restrict(p, s.layoutOf(o).grounds)
-	p.stage = stageDescs
-	p.call(unix.SYS_DUP3, program.value(), number(programFD), number(unix.O_CLOEXEC))
-	p.call(unix.SYS_FCNTL, number(statusFD), number(unix.F_SETFD), number(unix.FD_CLOEXEC))
-	p.call(unix.SYS_CLOSE_RANGE, number(programFD+1), number(^uint32(0)), number(0))
-	p.stage = stageSeccomp
-	rules, asks := s.filterOf(o)
-	filter := words(uint64(len(rules)/8), p.bytes(rules).n)
-	if !asks {
-		p.call(unix.SYS_SECCOMP, number(unix.SECCOMP_SET_MODE_FILTER), number(0), p.bytes(filter))
-		return
-	}
-	flags := unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-	listener := p.sendFile('L')
-	p.call(unix.SYS_SECCOMP, number(unix.SECCOMP_SET_MODE_FILTER), number(flags), p.bytes(filter)).into(listener)
-	p.stage = stageMessage
-	p.call(unix.SYS_SENDMSG, number(statusFD), p.sending, number(0)).must(16)
-	p.call(unix.SYS_CLOSE, listener.value())
-}
-
-// sendFile prepares a message that hands the host a file, and returns where its
-// descriptor is to be stored.
-func (p *program) sendFile(tag byte) variable {
-	text := make([]byte, 16)
-	text[0] = tag
-	part := p.record(words(p.bytes(text).n, uint64(len(text))))
-	control := p.record(words(unix.SizeofCmsghdr+4, unix.SOL_SOCKET|unix.SCM_RIGHTS<<32, 0))
-	p.sending = p.record(words(0, 0, part.n, 1, control.n, unix.SizeofCmsghdr+8, 0))
-	return variable(control.n + unix.SizeofCmsghdr)
-}
-
-func words(list ...uint64) []byte {
-	var b []byte
-	for _, n := range list {
-		b = binary.LittleEndian.AppendUint64(b, n)
-	}
-	return b
-}
-
-func (p *program) limit(r rlimit) {
-	p.call(unix.SYS_PRLIMIT64, number(0), number(r.what), p.bytes(words(r.limit, r.limit)), number(0))
-}
-
-// secureBits take all meaning from being root, for good.
-const secureBits = 0xef
-
-// script adds what the child does that becomes the script, and returns its first step.
-func (s *setup) script(p *program, o order) *step {
-	p.stage = stageExec
-	begin := p.call(unix.SYS_SETSID)
-	p.say('R')
-	p.stage = stageWait
-	p.call(unix.SYS_READ, number(statusFD), p.record(make([]byte, 8)), number(1)).must(1)
-	// The process that made the namespaces is gone by now, and no longer counts.
-	p.stage = stageLimits
-	for _, r := range o.rlimits {
-		if r.what == unix.RLIMIT_NPROC {
-			p.limit(rlimit{r.what, r.limit - 1})
-		}
-	}
-	p.stage = stageExec
-	if o.attempts != nil {
-		p.try(o.attempts)
-		return begin
-	}
-	p.call(unix.SYS_EXECVEAT, number(programFD), p.text(""), p.vector(o.argv), p.vector(o.env), number(unix.AT_EMPTY_PATH))
-	return begin
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"sync"
@@ -57,12 +58,15 @@ func (s *starters) close() {
 
 // A child is a box that was started.
 type child struct {
-	program *program
-	status  *os.File // the socket to its processes
-	first   *os.Process
-	init    *os.Process // the first process in it; nil: it has not been heard of
-	main    int         // the number of the script's process; zero: it has not been heard of
-	hidden  bool        // the first process has hidden itself
+	code   *program // by which it was made
+	call   *program // of its call; nil: it has none yet
+	status *os.File // the socket to its processes
+	first  *os.Process
+	init   *os.Process // the first process in it; nil: it has not been heard of
+	main   int         // the number of the script's process; zero: it has not been heard of
+	waits  bool        // it is made, but for what depends on the call
+	hidden bool        // the first process has hidden itself
+	reaped bool
 
 	over    chan struct{} // closed: nothing more is to be heard of it
 	end     message       // its end, as its first process told it; of no tag: it told none
@@ -73,30 +77,32 @@ type child struct {
 
 // A message is what a process of the box says.
 type message struct {
-	tag    byte // F: a step failed; H, L, S, R: see child.ready; P: the result of an attempt; D: the end
+	tag    byte // F: a step failed; H, W, L, S, R: see child.hearUntil; P: the result of an attempt; D: the end
 	number uint32
 	value  int64
 	pid    int // of the sender, from the kernel
 	file   int // a descriptor that came with it; zero: none
 }
 
-// start starts the box of r, in the folder of its runtime. Its files stay the
-// caller's.
-func (e *Executor) start(r *staged) (*child, error) {
+// start starts the box that the program makes, in the folder of its runtime.
+func (e *Executor) start(code *program, runtime *runtimeRoot, g group) (*child, error) {
+	image, err := code.seal()
+	if err != nil {
+		return nil, err
+	}
+	defer image.Close() // the box has it
 	ours, theirs, err := statusSocket()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	defer r.image.Close() // the box has it, and it is as large as the run's files
-	c := &child{program: r.code, status: ours, over: make(chan struct{})}
-	stdout, stderr := r.streams.Writers()
+	c := &child{code: code, status: ours, over: make(chan struct{})}
 	attr := &os.ProcAttr{
-		Dir: r.order.runtime.dir(), Env: []string{},
-		Files: []*os.File{r.stdin, stdout, stderr, theirs, r.image, e.init},
+		Dir: runtime.dir(), Env: []string{},
+		Files: []*os.File{e.null, e.null, e.null, theirs, image, e.init},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
-	attr.Files = append(attr.Files, r.group.enter(attr.Sys)...)
+	attr.Files = append(attr.Files, g.enter(attr.Sys)...)
 	e.starters.do(func() {
 		// The name is looked up in the child, where the file has this number.
 		c.first, err = os.StartProcess(fmt.Sprintf("/proc/self/fd/%d", initFD), []string{"tracon"}, attr)
@@ -106,6 +112,50 @@ func (e *Executor) start(r *staged) (*child, error) {
 		return nil, &StepError{"starting a program that is in memory", err, "mount /proc, and see that no security module forbids it"}
 	}
 	return c, nil
+}
+
+// send hands the box its call, and the files that it needs, which stay the caller's.
+// The process that made the namespaces is gone then: it counts to the run's limit of
+// processes. A box that has ended has said why, which whoever listens is told.
+func (c *child) send(ctx context.Context, call *program, stdin, stdout, stderr *os.File) error {
+	image, err := call.seal()
+	if err != nil {
+		return err
+	}
+	defer image.Close() // the box has it, and it is as large as the run's files
+	info, err := image.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() > math.MaxInt32 {
+		return fmt.Errorf("sandbox: what a run needs is too much: %d bytes", info.Size())
+	}
+	if err := c.hearUntil(ctx, func() bool { return c.init != nil }); err != nil {
+		return err
+	}
+	c.call = call
+	message := binary.LittleEndian.AppendUint64(nil, uint64(info.Size()))
+	files := make([]int, callFiles)
+	for i, f := range map[int]*os.File{callProgram: image, callStdin: stdin, callStdout: stdout, callStderr: stderr} {
+		files[i] = int(f.Fd())
+	}
+	conn, err := c.status.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	err = conn.Write(func(fd uintptr) bool {
+		for {
+			sent = unix.Sendmsg(int(fd), append(message, make([]byte, 8)...), unix.UnixRights(files...), nil, unix.MSG_NOSIGNAL)
+			if sent != unix.EINTR {
+				return sent != unix.EAGAIN
+			}
+		}
+	})
+	if err == nil && !errors.Is(sent, unix.EPIPE) && !errors.Is(sent, unix.ECONNRESET) {
+		err = sent
+	}
+	return err
 }
 
 // statusSocket makes the pair of sockets over which a box and its host speak.
@@ -140,7 +190,8 @@ func (c *child) hear() (message, error) {
 	if err := conn.Read(func(fd uintptr) bool {
 		for {
 			n, oobn, _, _, got = unix.Recvmsg(int(fd), b[:], oob, unix.MSG_CMSG_CLOEXEC)
-			if got != unix.EINTR {
+			// A box that ended before it took its call: what it said comes behind this.
+			if got != unix.EINTR && got != unix.ECONNRESET {
 				return got != unix.EAGAIN
 			}
 		}
@@ -175,21 +226,31 @@ func (c *child) hear() (message, error) {
 	return m, nil
 }
 
-// ready returns when the box is set up and its script waits to be released.
+// made returns when the box waits for its call.
+func (c *child) made(ctx context.Context) error {
+	return c.hearUntil(ctx, func() bool { return c.waits })
+}
+
+// ready returns when the box, which has its call, is set up and its script waits to
+// be released.
 func (c *child) ready(ctx context.Context) error {
+	return c.hearUntil(ctx, func() bool { return c.main != 0 && c.hidden })
+}
+
+func (c *child) hearUntil(ctx context.Context, done func() bool) error {
 	if err := c.status.SetReadDeadline(time.Now().Add(setupTime)); err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.status.SetReadDeadline(time.Unix(1, 0)) })
-	err := c.listen(ctx)
+	err := c.listen(ctx, done)
 	if !stop() && err == nil {
 		return context.Cause(ctx) // the deadline may be set at any time now
 	}
 	return err
 }
 
-func (c *child) listen(ctx context.Context) error {
-	for c.main == 0 || !c.hidden {
+func (c *child) listen(ctx context.Context, done func() bool) error {
+	for !done() {
 		m, err := c.hear()
 		if err != nil {
 			if ctx.Err() != nil {
@@ -199,8 +260,7 @@ func (c *child) listen(ctx context.Context) error {
 		}
 		switch m.tag {
 		case 'F':
-			s := c.program.at(m.number)
-			return &StepError{Step: string(s.stage), Err: failed(m.value), Remedy: remedies[s.stage]}
+			return c.failure(m)
 		case 'H':
 			// Its parent is this process, so its number is its own until it is waited for.
 			if c.init, err = os.FindProcess(m.pid); err != nil {
@@ -214,6 +274,8 @@ func (c *child) listen(ctx context.Context) error {
 			if c.refusals, err = listen(m.file); err != nil {
 				return err
 			}
+		case 'W':
+			c.waits = true
 		case 'S':
 			c.hidden = true
 		case 'R':
@@ -223,6 +285,17 @@ func (c *child) listen(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// failure is the error in the message of a step that failed.
+func (c *child) failure(m message) error {
+	at := stage("an unknown step")
+	for _, p := range []*program{c.code, c.call} {
+		if s := p.at(m.number); s != nil {
+			at = s.stage
+		}
+	}
+	return &StepError{Step: string(at), Err: failed(m.value), Remedy: remedies[at]}
 }
 
 // failed is the error in the result of a system call.
@@ -270,8 +343,12 @@ func (c *child) kill() {
 }
 
 // reap returns when no process of the box is left: the kernel ends the first
-// process of a pid namespace only behind all the others.
+// process of a pid namespace only behind all the others. It may be called again.
 func (c *child) reap() error {
+	if c.reaped {
+		return nil
+	}
+	c.reaped = true
 	// A box that was stopped before its first process was heard of may still be
 	// starting it: that one then finds nobody to speak with, and ends.
 	var errs []error

@@ -37,6 +37,7 @@ func underWay(t *testing.T, e *sandbox.Executor, runtime string, tenants ...stri
 		})
 		<-o.Live.Chunks()
 	}
+	sandbox.LetGo(e) // those that were made ahead are in no run's cgroup, but in the tenant's
 	found := map[string][]string{}
 	for _, path := range list(runtime) {
 		if name := filepath.Base(path); !strings.HasSuffix(name, ".lock") {
