@@ -88,12 +88,19 @@ func callers(b *testing.B, some int, op func(i int64) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
 
+// admission is an entry of the size of an admission, of one of eight tenants.
+func admission(i int64) audit.Entry {
+	return audit.Entry{Tenant: fmt.Sprint("tenant-", i%8), Actor: "model", Kind: audit.Admission, Subject: "unit-converter scripts/convert.py",
+		Run: "01900000-0000-7000-8000-000000000001", Facts: admitted}
+}
+
+var admitted = audit.Facts("argumentsBytes", "42", "argumentsCommitment", bundle.Sum(nil).String(), "digest", bundle.Sum(nil).String(),
+	"grant", "01900000-0000-7000-8000-000000000002", "interpreterDigest", bundle.Sum(nil).String(), "script", bundle.Sum(nil).String())
+
 // BenchmarkDurable appends entries of the size of an admission, each of them durable
 // before its caller goes on: to the log, and beside it by a plain insert for each in
 // a transaction of its own, without hashes and heads.
 func BenchmarkDurable(b *testing.B) {
-	facts := audit.Facts("argumentsBytes", "42", "argumentsCommitment", bundle.Sum(nil).String(), "digest", bundle.Sum(nil).String(),
-		"grant", "01900000-0000-7000-8000-000000000002", "interpreterDigest", bundle.Sum(nil).String(), "script", bundle.Sum(nil).String())
 	row := make([]byte, 600)
 	for _, e := range engines {
 		for _, n := range []int{1, 16, 64} {
@@ -115,8 +122,7 @@ func BenchmarkDurable(b *testing.B) {
 				st, _ := e.open(b)
 				log := audit.NewLog(st)
 				callers(b, n, func(i int64) error {
-					_, err := log.Append(context.Background(), audit.Entry{Tenant: fmt.Sprint("tenant-", i%8), Actor: "model", Kind: audit.Admission,
-						Subject: "unit-converter scripts/convert.py", Run: "01900000-0000-7000-8000-000000000001", Facts: facts})
+					_, err := log.Append(context.Background(), admission(i))
 					return err
 				})
 			})
