@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/admin"
@@ -56,7 +57,7 @@ type House struct {
 	Observer tracon.Observer
 
 	gone     bool // the database, of which checkpoints tell: see [Verify]
-	answers  []notary.Answer
+	answers  atomic.Pointer[[]notary.Answer]
 	named    *named
 	logger   *slog.Logger
 	roots    bool               // the configuration's roots were added to Skills

@@ -27,8 +27,10 @@ type Against struct {
 func (h *House) VerifyLog(ctx context.Context, a Against, progress func(uint64)) (audit.Verified, error) {
 	v, err := h.verifyLog(ctx, a, progress)
 	if err == nil && !a.Alone {
-		h.answers, err = h.Notary.Ask(ctx)
-		for _, w := range h.answers {
+		var answers []notary.Answer
+		answers, err = h.Notary.Ask(ctx)
+		h.answers.Store(&answers)
+		for _, w := range answers {
 			if !w.OK && err == nil {
 				h.logger.Error("a witness has not vouched for the log", "witness", w.Witness, "err", w.Detail)
 			}
@@ -41,7 +43,12 @@ func (h *House) VerifyLog(ctx context.Context, a Against, progress func(uint64))
 }
 
 // Witnesses returns what each witness said to the last VerifyLog.
-func (h *House) Witnesses() []notary.Answer { return h.answers }
+func (h *House) Witnesses() []notary.Answer {
+	if last := h.answers.Load(); last != nil {
+		return *last
+	}
+	return nil
+}
 
 func (h *House) verifyLog(ctx context.Context, a Against, progress func(uint64)) (audit.Verified, error) {
 	keys, err := h.Notary.Keys()
@@ -53,6 +60,9 @@ func (h *House) verifyLog(ctx context.Context, a Against, progress func(uint64))
 	}
 	if len(keys) == 0 {
 		tree, err := h.Log.Verify(ctx, progress)
+		if err == nil && !a.Alone { // the log may name keys whatever is here
+			err = h.Notary.Others(ctx)
+		}
 		if err == nil && tree.Size > 0 {
 			err = fmt.Errorf("%w: it has %d entries, and the data folder has no key of it", audit.ErrUnsigned, tree.Size)
 		}
