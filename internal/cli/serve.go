@@ -44,6 +44,9 @@ be is said at the start, all of it at once. Its log is JSON, on standard error.`
 			if err != nil {
 				return err
 			}
+			if c.Server != "" {
+				return hint(fmt.Errorf("the setting server names %s, and serve is a server itself", c.Server), "take --server, or TRACON_SERVER, away")
+			}
 			reload := make(chan os.Signal, 1)
 			signal.Notify(reload, syscall.SIGHUP)
 			defer signal.Stop(reload)

@@ -156,9 +156,6 @@ func file(key, doc string, field func(*Config) *string) Setting {
 		text: func(c *Config) string { return *field(c) }}
 }
 
-// Set reports whether somebody gave the setting, in the file, by a variable or a flag.
-func (c *Config) Set(key string) bool { return c.origins[key] != "" }
-
 // KeepFromStart has c say what started says, where that holds from the start of a
 // process to its end: where everything is kept, and what is listened at. It returns
 // the keys of what c said otherwise.

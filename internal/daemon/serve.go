@@ -111,7 +111,7 @@ func Serve(ctx context.Context, c *config.Config, o ServeOptions) (err error) {
 	if err := s.telemetry(ctx); err != nil {
 		return err
 	}
-	defer func() { _ = s.tel.Close(within(lastWords)) }() // a collector that is gone is told in the log
+	defer s.lastSpans()
 	if s.runs, err = runs.New(s, runs.Limits{}); err != nil {
 		return err
 	}
@@ -130,10 +130,11 @@ func Serve(ctx context.Context, c *config.Config, o ServeOptions) (err error) {
 	return s.stop(ctx)
 }
 
-func within(d time.Duration) context.Context {
-	ctx, stop := context.WithTimeout(context.Background(), d)
-	context.AfterFunc(ctx, stop)
-	return ctx
+// lastSpans sends what waits for a collector; one that is gone is told in the log.
+func (s *server) lastSpans() {
+	ctx, stop := context.WithTimeout(context.Background(), lastWords)
+	defer stop()
+	_ = s.tel.Close(ctx)
 }
 
 func (s *server) telemetry(ctx context.Context) (err error) {

@@ -114,7 +114,7 @@ func checkWho(u *UnsafeError, c *config.Config, _ time.Time) {
 	s := c.Serve
 	if s.OIDCIssuer == "" {
 		for _, key := range []string{"oidc_audience", "oidc_tenant", "oidc_tenant_claim", "oidc_roles_claim", "oidc_roles", "oidc_reach"} {
-			if c.Set(key) {
+			if c.Given(key) {
 				u.add("%s is set, and there is no oidc_issuer: name the identity provider, or take it away.", key)
 			}
 		}
@@ -134,7 +134,7 @@ func newOIDC(c *config.Config) (*oidc.Verifier, error) {
 }
 
 func checkRooms(u *UnsafeError, c *config.Config, _ time.Time) {
-	if c.Executor == Process && !c.Set("executor") {
+	if c.Executor == Process && !c.Given("executor") {
 		u.add("this system has no sandbox, so scripts would run as this user, who owns the database and its keys: if that is meant, say executor: %s.", Process)
 	}
 	info, err := os.Stat(c.Data)
@@ -164,7 +164,7 @@ func checkProduction(u *UnsafeError, c *config.Config, _ time.Time) {
 		{"drain", "how long runs may go on when it is told to stop"},
 		{"keep_calls", "how long records of calls are kept; 0s says for ever"},
 	} {
-		if !c.Set(d.key) {
+		if !c.Given(d.key) {
 			u.add("production is true, and nobody has decided %s: set %s.", d.why, d.key)
 		}
 	}
