@@ -296,3 +296,39 @@ func TestAppendConcurrently(t *testing.T) {
 		t.Errorf("Verify: %v, %v", tree, err)
 	}
 }
+
+// Who watches the log is told of each write and whether it failed: a change that its
+// store refused is no failure of the log.
+func TestWatch(t *testing.T) {
+	l := &ledger{}
+	log := audit.NewLog(l)
+	var told []bool
+	log.Watch(func(_ time.Duration, failed bool) { told = append(told, failed) })
+	e := audit.Entry{Tenant: "t", Kind: audit.Policy}
+	refused := errors.New("another change came first")
+	for _, write := range []func() error{
+		func() error { _, err := log.Append(t.Context(), e); return err },
+		func() error { _, err := log.Commit(t.Context(), e, l.Append); return err },
+		func() error {
+			_, err := log.Commit(t.Context(), e, func(context.Context, audit.Pending) error { return refused })
+			return err
+		},
+		func() error {
+			_, err := log.Commit(t.Context(), e, func(ctx context.Context, p audit.Pending) error {
+				return errors.Join(l.Append(ctx, p), errors.New("the commit failed"))
+			})
+			return err
+		},
+		func() error {
+			_, err := log.Commit(t.Context(), e, func(context.Context, audit.Pending) error { return nil })
+			return err
+		},
+		func() error { l.err = errors.New("the disk is full"); _, err := log.Append(t.Context(), e); return err },
+		func() error { _, err := log.Append(t.Context(), audit.Entry{}); return err }, // none that could be written
+	} {
+		_ = write() // what comes of it is what is told
+	}
+	if want := []bool{false, false, false, true, true, true}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+}

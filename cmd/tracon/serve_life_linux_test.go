@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -268,6 +270,40 @@ func TestServeWhilePostgresIsStopped(t *testing.T) {
 		}
 	}
 	s.signal(syscall.SIGTERM)
+	if code := s.wait(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// The service manager is told when it serves, reloads and stops, and nothing that is
+// started could tell it in its place.
+func TestServeTellsItsManager(t *testing.T) {
+	s := newServed(t, nil)
+	manager := filepath.Join(s.folder, "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: manager, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	if err := l.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	told := func(want string) {
+		t.Helper()
+		b := make([]byte, 256)
+		n, err := l.Read(b)
+		if err != nil || string(b[:n]) != want {
+			t.Fatalf("told %q, %v; want %s", b[:n], err, want)
+		}
+	}
+	s.env["NOTIFY_SOCKET"] = manager
+	s.start()
+	told("READY=1")
+	s.signal(syscall.SIGHUP)
+	told("RELOADING=1")
+	told("READY=1")
+	s.signal(syscall.SIGTERM)
+	told("STOPPING=1")
 	if code := s.wait(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
