@@ -24,8 +24,12 @@ type Client struct {
 	size atomic.Uint64 // that the witness saw last, as far as is known
 }
 
-// RequestTime is how long one request may take.
-const RequestTime = 5 * time.Second
+// How long a witness is waited for: one that cannot be reached is the usual case, and
+// each receipt would wait for it.
+const (
+	DialTime    = 5 * time.Second  // until there is a connection
+	RequestTime = 30 * time.Second // for one request in all
+)
 
 // Fresh is how far the time in a cosignature may be from this host's clock. One
 // that is older may have been kept by somebody on the way, and says nothing of now.
@@ -49,7 +53,7 @@ func Parse(text string) (*Client, error) {
 	}
 	return &Client{at: strings.TrimSuffix(address, "/"), key: k, http: &http.Client{
 		Timeout:       RequestTime,
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: DialTime}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
