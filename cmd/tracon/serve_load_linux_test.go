@@ -39,7 +39,7 @@ func loads() []load {
 // B10, R16, R21, case 53: of calls that come from many connections at once each runs once,
 // each answer is that of its own call, one that is sent twice with a key runs once, and
 // there is one record for each; reads are answered meanwhile, and connections that hang
-// change nothing.
+// change nothing and leave nothing.
 func TestServeUnderLoad(t *testing.T) {
 	for _, l := range loads() {
 		t.Run(fmt.Sprintf("%d calls from %d connections beside %d slow ones", l.calls, l.connections, l.slow), func(t *testing.T) {
@@ -50,6 +50,7 @@ func TestServeUnderLoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			sockets := s.sockets()
 			stopSlow := slowConnections(t, strings.TrimPrefix(s.Address, "http://"), l.slow)
 			stopReads := readMeanwhile(t, s.with(key.Secret))
 			began := time.Now()
@@ -57,6 +58,7 @@ func TestServeUnderLoad(t *testing.T) {
 			took := time.Since(began)
 			reads := stopReads()
 			stopSlow()
+			eventually(t, "no more sockets are open than before, but that of who read", func() bool { return s.sockets() <= sockets+1 })
 
 			seen := map[string]bool{}
 			for i, id := range ids {
@@ -196,6 +198,22 @@ func slowConnections(t *testing.T, address string, n int) (stop func()) {
 		close(over)
 		wg.Wait()
 	}
+}
+
+// sockets is how many the server has open.
+func (s *served) sockets() (n int) {
+	s.t.Helper()
+	folder := filepath.Join("/proc", strconv.Itoa(s.process.Pid), "fd")
+	list, err := os.ReadDir(folder)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, fd := range list {
+		if to, err := os.Readlink(filepath.Join(folder, fd.Name())); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
 }
 
 // memory returns a line of the server's status, such as its peak.

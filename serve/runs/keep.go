@@ -8,7 +8,7 @@ import (
 // keep holds what came of an admitted run, and lets go of what is too much then.
 // Of a call that was not admitted nothing is kept.
 func (r *Runs) keep(n *run) {
-	admitted := n.admitted()
+	admitted := closed(n.admitted)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.tenants[n.call.Tenant]

@@ -44,11 +44,13 @@ func (v View) Code() string {
 
 // run is one call from its coming until it is forgotten.
 type run struct {
-	call  gate.Call // without its arguments and inputs
-	begun time.Time
-	stop  context.CancelCauseFunc
-	feed  *feed
-	done  chan struct{} // closed when the fields below are set
+	call     gate.Call       // without its arguments, its inputs and its live output
+	admitted <-chan struct{} // closed when every gate has said yes
+	started  <-chan struct{} // closed when it has its slot
+	begun    time.Time
+	stop     context.CancelCauseFunc
+	feed     *feed
+	done     chan struct{} // closed when the fields below are set
 
 	ended time.Time
 	out   tracon.Outcome
@@ -72,15 +74,12 @@ func (r *run) execute(ctx context.Context, runner Runner, call gate.Call) {
 	r.size = r.cost()
 }
 
-// admitted reports whether every gate has said yes.
-func (r *run) admitted() bool { return closed(r.call.Live.Admitted()) }
-
 func (r *run) view() View {
 	v := View{ID: r.call.ID, Tenant: r.call.Tenant, Actor: r.call.Actor, Skill: r.call.Skill, Script: r.call.Script, Begun: r.begun, Stage: Queued}
 	switch {
 	case closed(r.done):
 		v.Stage, v.Ended, v.Outcome, v.Err = Ended, r.ended, r.out, r.err
-	case closed(r.call.Live.Started()):
+	case closed(r.started):
 		v.Stage = Running
 	}
 	return v

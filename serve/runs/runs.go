@@ -86,13 +86,13 @@ func (r *Runs) Start(ctx context.Context, call gate.Call, ended func(View)) (Vie
 		return View{ID: call.ID}, err
 	}
 	select {
-	case <-run.call.Live.Admitted():
+	case <-run.admitted:
 	case <-run.done:
 	case <-ctx.Done():
 		run.stop(context.Cause(ctx))
 		<-run.done
 	}
-	if !run.admitted() {
+	if !closed(run.admitted) {
 		return View{ID: call.ID}, run.err
 	}
 	return run.view(), nil
@@ -107,7 +107,7 @@ func (r *Runs) Do(ctx context.Context, call gate.Call) (View, error) {
 		return View{ID: call.ID}, err
 	}
 	<-run.done // the runner answers at once when ctx is done
-	if !run.admitted() {
+	if !closed(run.admitted) {
 		return View{ID: call.ID}, run.err
 	}
 	return run.view(), nil
@@ -120,9 +120,10 @@ func (r *Runs) begin(ctx context.Context, call *gate.Call, ended func(View)) (*r
 	}
 	call.Live = gate.NewLive(0)
 	known := *call
-	known.Arguments, known.Inputs = nil, nil
+	known.Arguments, known.Inputs, known.Live = nil, nil, nil // what is kept of it costs little
 	ctx, stop := context.WithCancelCause(ctx)
-	n := &run{call: known, begun: time.Now(), stop: stop, feed: newFeed(r.limits.LiveBytes), done: make(chan struct{})}
+	n := &run{call: known, admitted: call.Live.Admitted(), started: call.Live.Started(), begun: time.Now(), stop: stop,
+		feed: newFeed(r.limits.LiveBytes), done: make(chan struct{})}
 	leave, err := r.enter(n, *call)
 	if err != nil {
 		stop(err)
@@ -134,7 +135,7 @@ func (r *Runs) begin(ctx context.Context, call *gate.Call, ended func(View)) (*r
 		defer leave()
 		defer stop(nil)
 		n.execute(ctx, r.runner, whole)
-		if r.keep(n); ended != nil && n.admitted() {
+		if r.keep(n); ended != nil && closed(n.admitted) {
 			ended(n.view())
 		}
 	}()
@@ -218,7 +219,7 @@ func (r *Runs) find(tenant, id string) (*run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.tenants[tenant]; s != nil {
-		if n := s.runs[id]; n != nil && n.admitted() {
+		if n := s.runs[id]; n != nil && closed(n.admitted) {
 			return n, nil
 		}
 	}
@@ -261,7 +262,7 @@ func (r *Runs) List(tenant, skill, before string, limit int) []View {
 	r.mu.Lock()
 	if s := r.tenants[tenant]; s != nil {
 		for id, n := range s.runs {
-			if n.admitted() && (before == "" || id < before) && (skill == "" || n.call.Skill == skill) {
+			if closed(n.admitted) && (before == "" || id < before) && (skill == "" || n.call.Skill == skill) {
 				found = append(found, n)
 			}
 		}
