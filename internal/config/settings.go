@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 )
@@ -41,6 +42,7 @@ type Config struct {
 	WitnessQuorum                                int
 	DiskRate                                     int64 // bytes a second of a sandboxed run and a disk; zero: no limit
 	Content                                      bundle.Limits
+	Quota                                        access.Quota
 
 	Serve Serve // what `tracon serve` alone is told
 
@@ -213,6 +215,10 @@ var settings = []Setting{
 	whole("max_files", "files of a skill; 0: "+strconv.Itoa(bundle.DefaultFiles), func(c *Config) *int { return &c.Content.Files }),
 	whole("max_depth", "elements of a path in a skill; 0: "+strconv.Itoa(bundle.DefaultDepth), func(c *Config) *int { return &c.Content.Depth }),
 	whole("max_path", "bytes of a path in a skill; 0: "+strconv.Itoa(bundle.DefaultPathBytes), func(c *Config) *int { return &c.Content.PathBytes }),
+	whole("tenant_skills", "imported skills of a tenant whose own quota says nothing; 0: "+strconv.Itoa(access.DefaultSkills), func(c *Config) *int { return &c.Quota.Skills }),
+	size("tenant_bytes", "size of all contents of such a tenant, each once; 0: "+FormatSize(access.DefaultBytes), func(c *Config) *int64 { return &c.Quota.Bytes }),
+	whole("tenant_grants", "grants of such a tenant that are not revoked; 0: "+strconv.Itoa(access.DefaultGrants), func(c *Config) *int { return &c.Quota.Grants }),
+	whole("tenant_keys", "keys of such a tenant that are in force; 0: "+strconv.Itoa(access.DefaultKeys), func(c *Config) *int { return &c.Quota.Keys }),
 	{Key: "server", Doc: "server that the verbs act on in place of the data folder: https://HOST, or unix:///PATH; empty: none",
 		set:  func(c *Config, s string, _ folder) error { c.Server = s; return nil },
 		text: func(c *Config) string { return c.Server }},

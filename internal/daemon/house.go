@@ -103,7 +103,7 @@ func OpenTo(ctx context.Context, use Use, c *config.Config, logger *slog.Logger)
 	if h.Notary, err = h.notary(use); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	h.Admin = admin.New(admin.Config{Store: st, Log: h.Log, Hosts: h.Hosts, Contents: h.Contents})
+	h.Admin = admin.New(admin.Config{Store: st, Log: h.Log, Hosts: h.Hosts, Contents: h.Contents, Quota: c.Quota})
 	return h, nil
 }
 
