@@ -1,13 +1,10 @@
 package oidc
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/internal/strictjson"
@@ -17,23 +14,19 @@ import (
 // allows no more.
 const maxSubject = 255
 
-// principal makes somebody of the claims.
-func (c Config) principal(t *oidc.IDToken) (access.Principal, error) {
+// principal makes somebody of the claims, which the provider signed.
+func (c Config) principal(subject string, raw []byte) (access.Principal, error) {
 	bad := func(format string, args ...any) (access.Principal, error) {
 		return access.Principal{}, fmt.Errorf("%w: "+format, append([]any{ErrToken}, args...)...)
 	}
-	if t.Subject == "" || len(t.Subject) > maxSubject || strings.ContainsFunc(t.Subject, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return bad("its subject is no name")
 	}
-	var raw json.RawMessage
 	var claims map[string]any
-	if err := t.Claims(&raw); err != nil {
-		return bad("%w", err)
-	}
 	if err := strictjson.Unmarshal(raw, &claims); err != nil {
 		return bad("%w", err)
 	}
-	p := access.Principal{Actor: "oidc " + t.Subject, Tenant: c.Tenant}
+	p := access.Principal{Actor: "oidc " + subject, Tenant: c.Tenant}
 	for _, name := range texts(find(claims, c.RolesClaim)) {
 		if role, ok := c.Roles[name]; ok && !slices.Contains(p.Roles, role) {
 			p.Roles = append(p.Roles, role)

@@ -359,3 +359,33 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a provider signs, what comes of it is somebody of one tenant with a role of
+// the map, or of the platform alone, or nobody.
+func FuzzClaims(f *testing.F) {
+	for _, claims := range []string{
+		`{"org":"acme","realm_access":{"roles":["run"]}}`, `{"realm_access.roles":"root"}`, `{"org":"acme","org":"b","realm_access":{"roles":["run"]}}`,
+		`{"org":["acme"],"realm_access":{"roles":"run"}}`, `{"org":"","realm_access":{"roles":[1,"grant",null]}}`, `{"org":"acme","realm_access":{"roles":["root","run"]}}`, `[]`, `null`, ``,
+	} {
+		f.Add("u-1", claims)
+	}
+	roles := map[string]access.Role{"run": access.Operator, "grant": access.Approver, "root": access.Platform}
+	f.Fuzz(func(t *testing.T, subject, claims string) {
+		for _, c := range []Config{{TenantClaim: "org", RolesClaim: "realm_access.roles", Roles: roles}, {Tenant: "only", RolesClaim: "realm_access.roles", Roles: roles}} {
+			p, err := c.principal(subject, []byte(claims))
+			if err != nil {
+				if !errors.Is(err, ErrToken) || p.Actor != "" || p.Tenant != "" || len(p.Roles) != 0 {
+					t.Errorf("%+v, %v", p, err)
+				}
+				continue
+			}
+			platform := len(p.Roles) == 1 && p.Roles[0] == access.Platform
+			if len(p.Roles) == 0 || platform != (p.Tenant == "") || p.IsPlatform() != platform || p.Actor == "oidc " || c.Tenant != "" && !platform && p.Tenant != c.Tenant {
+				t.Errorf("%q of %q is %+v", claims, subject, p)
+			}
+			if platform && (p.May(access.ReadSkills) || p.May(access.WriteRuns)) || !platform && p.May(access.ReadHost) {
+				t.Errorf("%+v may do what is another's", p)
+			}
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -149,7 +150,11 @@ func (v *Verifier) Principal(ctx context.Context, token string) (access.Principa
 	if t.IssuedAt.After(time.Now().Add(v.c.Skew)) {
 		return access.Principal{}, fmt.Errorf("%w: it is from the future", ErrToken)
 	}
-	return v.c.principal(t)
+	var claims json.RawMessage
+	if err := t.Claims(&claims); err != nil {
+		return access.Principal{}, fmt.Errorf("%w: %w", ErrToken, err)
+	}
+	return v.c.principal(t.Subject, claims)
 }
 
 // verifier returns what checks tokens. The provider is asked again now and then, so
