@@ -76,6 +76,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0) // as it is: nothing is closed, nothing is written once more
 	}
+	if what := os.Getenv(ownVariable); what != "" {
+		if err := own(what); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(pgserver.Main(m, func() error {
 		if built.dir == "" {
 			return nil
