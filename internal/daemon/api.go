@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,10 +71,10 @@ var errStops = errors.New("the server stops")
 // handler answers by the generation that there is, and measures it.
 func (s *server) handler() http.Handler {
 	measured := s.observer.HTTP(http.HandlerFunc(s.answer), func(r *http.Request) string {
-		if route := httpapi.Route(r.Context()); route != "" {
-			return route
+		if r.URL.Path == mcpPath || r.URL.Path == "/metrics" {
+			return r.URL.Path
 		}
-		return "none"
+		return cmp.Or(httpapi.Route(r.Context()), "none")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		measured.ServeHTTP(w, r.WithContext(httpapi.WithRoute(r.Context())))
