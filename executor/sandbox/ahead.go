@@ -22,14 +22,15 @@ const mostKinds = 256
 // like any other: what it saves is the time of making it, nothing else. A call for
 // which none waits has one made.
 //
-// A box is made when a run has begun and one of its kind had not long before, since
-// a third is likely then; one after the other, so that they take no more than one
-// processor from the runs. Where more runs are under way than there are processors,
-// none is wanted. It is safe for concurrent use.
+// A box is made when a run has ended and one of its kind had not long before, since
+// a third is likely then: made while the script ran, it would take up to 1 ms from
+// it. Where more runs are under way than there are processors none is made, and only
+// one is made at a time. It is safe for concurrent use.
 type ahead struct {
 	most  int                       // boxes that wait or are being made; zero: none
 	make  func(kind) (*hull, error) // returns one that waits
 	raze  func(*hull)
+	busy  func() bool      // the next call would wait for a processor all the same
 	fresh func(*hull) bool // nothing that it shows was replaced on the host
 
 	mu      sync.Mutex
@@ -96,11 +97,11 @@ func (a *ahead) spare() bool {
 // drop removes a box, which nobody waits for.
 func (a *ahead) drop(h *hull) { a.work.Go(func() { a.raze(h) }) }
 
-// want says that a run of the kind has begun.
+// want says that a run of the kind is over.
 func (a *ahead) want(k kind) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || a.most <= 0 {
+	if a.closed || a.most <= 0 || a.busy() {
 		return
 	}
 	last, known := a.asked[k]

@@ -33,6 +33,7 @@ func keeper(most int) (a *ahead, razed *[]*hull) {
 			defer mu.Unlock()
 			*razed = append(*razed, h)
 		},
+		busy:  func() bool { return false },
 		fresh: func(*hull) bool { return true },
 	}, razed
 }

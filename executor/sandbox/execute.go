@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -220,7 +219,13 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
-	defer e.clean(r)
+	begun := false
+	defer func() {
+		e.clean(r)
+		if begun {
+			e.ahead.want(r.kind)
+		}
+	}()
 	seen, err := e.enterBox(ctx, r)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -229,9 +234,7 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
 	r.streams.Start()
-	if e.underWay.Load() <= int32(runtime.GOMAXPROCS(0)) { // else the next call would wait for a processor all the same
-		e.ahead.want(r.kind)
-	}
+	begun = true
 	c := r.hull.child
 	why := e.await(ctx, c, r, j.timeout)
 	c.kill()

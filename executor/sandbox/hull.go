@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -66,6 +67,7 @@ func (e *Executor) lookAhead(most int) (err error) {
 		return nil
 	}
 	e.ahead.most, e.ahead.raze = most, e.raze
+	e.ahead.busy = func() bool { return int(e.underWay.Load()) > runtime.GOMAXPROCS(0) }
 	e.ahead.make = func(k kind) (*hull, error) {
 		h, err := e.erect(k)
 		if err == nil {
