@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -17,64 +21,83 @@ import (
 
 // completeSkill completes SKILL with the known names, beside the shell's own
 // folders, and SCRIPT with the scripts of that skill.
-func (a *app) completeSkill(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var words []string
-	h := a.quietHouse(cmd)
-	if h == nil {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	defer h.Close(cmd.Context())
+func (a *app) completeSkill(cmd *cobra.Command, args []string, _ string) (words []string, d cobra.ShellCompDirective) {
+	d = cobra.ShellCompDirectiveNoFileComp
 	switch len(args) {
 	case 0:
-		if h.AddRoots() == nil {
-			for _, s := range h.Skills.List() {
+		d = cobra.ShellCompDirectiveDefault // folders too
+		a.quietly(cmd, nil, func(ctx context.Context, b backend) {
+			list, err := b.Skills(ctx)
+			if err != nil {
+				return
+			}
+			for _, v := range list.Imported {
+				words = append(words, v.Skill+"\timported "+v.Imported.Local().Format(time.DateOnly))
+			}
+			for _, s := range list.Skills {
 				words = append(words, s.Name+"\t"+shorten(s.Description, 60))
 			}
-		}
-		return words, cobra.ShellCompDirectiveDefault // folders too
+		})
 	case 1:
-		name, err := h.SkillName(args[0])
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for _, s := range h.Skills.List() {
-			if s.Name == name {
-				words = append(words, s.Scripts...)
+		a.quietly(cmd, args, func(ctx context.Context, b backend) {
+			if s, err := b.Skill(ctx, args[0]); err == nil {
+				for _, sc := range s.Scripts {
+					words = append(words, sc.Path+"\t"+shorten(sc.Description, 60))
+				}
 			}
-		}
+		})
 	}
-	return words, cobra.ShellCompDirectiveNoFileComp
+	return words, d
 }
 
 // completeGrant completes GRANT with those in force.
-func (a *app) completeGrant(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	h := a.quietHouse(cmd)
-	if h == nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer h.Close(cmd.Context())
-	grants, err := h.Admin.Grants(cmd.Context(), a.tenant, grant.Filter{Limit: 100})
-	var words []string
-	for _, g := range grants {
-		if err == nil && g.Revoked.IsZero() {
-			words = append(words, g.ID+"\t"+g.Ref.String())
-		}
+func (a *app) completeGrant(cmd *cobra.Command, args []string, _ string) (words []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		a.quietly(cmd, nil, func(ctx context.Context, b backend) {
+			grants, err := b.Grants(ctx, grant.Filter{Limit: 100})
+			for _, g := range grants {
+				if err == nil && g.Revoked.IsZero() {
+					words = append(words, g.ID+"\t"+g.Ref.String())
+				}
+			}
+		})
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// quietHouse opens the house for a completion, which says nothing and makes
-// nothing.
-func (a *app) quietHouse(cmd *cobra.Command) *daemon.House {
-	c, err := a.load()
-	if err != nil || gate.CheckTenant(a.tenant) != nil {
-		return nil
+// completeTime is how long somebody who pressed the tabulator waits for a server.
+const completeTime = 2 * time.Second
+
+// quietly calls f with what a verb would act on whose words name these skills, for a
+// completion: it says nothing, makes nothing, and does not call f where that fails.
+func (a *app) quietly(cmd *cobra.Command, skills []string, f func(ctx context.Context, b backend)) {
+	q := *a
+	q.err, q.errTTY = io.Discard, false
+	q.tenantGiven = cmd.Flags().Changed("tenant")
+	c, err := q.load()
+	if err != nil || gate.CheckTenant(q.tenant) != nil {
+		return
 	}
-	h, err := daemon.OpenTo(cmd.Context(), daemon.List, c, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithTimeout(cmd.Context(), completeTime)
+	defer stop()
+	if c.Server != "" {
+		if r, err := q.connect(ctx, c); err == nil {
+			f(ctx, r)
+		}
+		return
+	}
+	if !slices.ContainsFunc(skills, daemon.IsFolder) {
+		if r := q.beside(ctx, c); r != nil {
+			f(ctx, r)
+			return
+		}
+	}
+	h, err := daemon.OpenTo(ctx, daemon.List, c, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil
+		return
 	}
-	return h
+	defer h.Close(context.WithoutCancel(ctx))
+	f(ctx, q.local(h))
 }
 
 func (a *app) manCmd() *cobra.Command {

@@ -29,7 +29,7 @@ const apiVersion = "1"
 const (
 	maxKey      = 16 << 10 // bytes of a file with a key: tokens of identity providers are long
 	maxCA       = 4 << 20
-	dialTimeout = 10 * time.Second
+	dialTimeout = 30 * time.Second
 )
 
 // connect asks the server who it is and whom it takes us for.
@@ -52,8 +52,9 @@ func (a *app) connect(ctx context.Context, c *config.Config) (*remote, error) {
 	return a.reach(ctx, cc, c.Content)
 }
 
-// besideTime is how long the server that holds the data folder may take to say who it is.
-const besideTime = 5 * time.Second
+// besideTime is how long the server that holds the data folder may take to say who it
+// is. One that is hung is not worth more; one on a busy machine is.
+const besideTime = 30 * time.Second
 
 // beside returns the `tracon serve` that holds the data folder, through its socket,
 // where the kernel tells it who we are. It returns nil where there is none, or none
@@ -80,7 +81,7 @@ func (a *app) reach(ctx context.Context, cc client.Config, limits bundle.Limits)
 	r := &remote{server: cc.Server, limits: limits, folder: os.TempDir(), progress: a.progress}
 	var err error
 	if r.c, err = client.New(cc); err != nil {
-		return nil, hint(errors.New(strings.TrimPrefix(err.Error(), "client: ")), "write --server as https://HOST[:PORT], or unix:///PATH for a socket; http:// is for this machine alone")
+		return nil, hint(errors.New("--server: "+strings.TrimPrefix(err.Error(), "client: ")), "write --server as https://HOST[:PORT], or unix:///PATH for a socket; http:// is for this machine alone")
 	}
 	r.platform = r.c
 	if cc.Tenant != "" {
@@ -110,10 +111,11 @@ func (a *app) reach(ctx context.Context, cc client.Config, limits bundle.Limits)
 	return r, nil
 }
 
-// key returns the key for the server: that of the variable, or of the file. It is
-// never a flag, which every user of the machine can read.
+// key returns the key for the server: that in the file of --key-file, else that of the
+// variable, else that in the file of the setting. It is never a flag itself, which every
+// user of the machine can read.
 func (a *app) key(c *config.Config) (string, error) {
-	if key := a.getenv("TRACON_KEY"); key != "" {
+	if key := a.getenv("TRACON_KEY"); key != "" && a.keyFile == "" {
 		return key, nil
 	}
 	if c.KeyFile == "" {

@@ -297,16 +297,15 @@ func (a *app) keyRevokeCmd(platform *bool) *cobra.Command {
 // completeKey completes KEY with those in force.
 func (a *app) completeKey(platform *bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
-		h := a.quietHouse(cmd)
-		if h == nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		defer h.Close(cmd.Context())
-		keys, _ := a.local(h).Keys(cmd.Context(), *platform, access.KeyFilter{Limit: 100})
-		for _, k := range keys {
-			if k.InForce(time.Now()) {
-				found = append(found, k.ID+"\t"+k.Name)
-			}
+		if len(args) == 0 {
+			a.quietly(cmd, nil, func(ctx context.Context, b backend) {
+				keys, _ := b.Keys(ctx, *platform, access.KeyFilter{Limit: 100})
+				for _, k := range keys {
+					if k.InForce(time.Now()) {
+						found = append(found, k.ID+"\t"+k.Name)
+					}
+				}
+			})
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}

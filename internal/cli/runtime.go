@@ -261,18 +261,14 @@ func hintRuntime(err error) error {
 }
 
 // completeRuntime completes NAME with the runtimes.
-func (a *app) completeRuntime(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	h := a.quietHouse(cmd)
-	if h == nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer h.Close(cmd.Context())
-	host, err := h.Store.Host(cmd.Context())
-	var words []string
-	for name, d := range host.Runtimes {
-		if err == nil {
-			words = append(words, name+"\t"+d.String())
-		}
+func (a *app) completeRuntime(cmd *cobra.Command, args []string, _ string) (words []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		a.quietly(cmd, nil, func(ctx context.Context, b backend) {
+			list, _ := b.Runtimes(ctx)
+			for _, r := range list {
+				words = append(words, r.Name+"\t"+r.Digest.String())
+			}
+		})
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp
 }

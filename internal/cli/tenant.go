@@ -253,14 +253,13 @@ nothing away: it keeps more from coming.`,
 
 // completeTenant completes NAME with the tenants that somebody made.
 func (a *app) completeTenant(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
-	h := a.quietHouse(cmd)
-	if h == nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer h.Close(cmd.Context())
-	list, _ := a.local(h).Tenants(cmd.Context(), access.TenantFilter{})
-	for _, t := range list {
-		found = append(found, t.Name)
+	if len(args) == 0 {
+		a.quietly(cmd, nil, func(ctx context.Context, b backend) {
+			list, _ := b.Tenants(ctx, access.TenantFilter{})
+			for _, t := range list {
+				found = append(found, t.Name)
+			}
+		})
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }

@@ -222,7 +222,7 @@ var settings = []Setting{
 	{Key: "server", Doc: "server that the verbs act on in place of the data folder: https://HOST, or unix:///PATH; empty: none",
 		set:  func(c *Config, s string, _ folder) error { c.Server = s; return nil },
 		text: func(c *Config) string { return c.Server }},
-	file("key_file", "file with the key for it, which nobody else may read; the variable TRACON_KEY holds the key itself, and wins", func(c *Config) *string { return &c.KeyFile }),
+	file("key_file", "file with the key for it, which nobody else may read; the variable TRACON_KEY holds the key itself, and wins over the setting", func(c *Config) *string { return &c.KeyFile }),
 	file("ca_file", "file with the certificates, in PEM, that the server's may be signed by; empty: the system's", func(c *Config) *string { return &c.CAFile }),
 }
 

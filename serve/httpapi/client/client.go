@@ -76,7 +76,9 @@ func New(c Config) (*Client, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		}}
 		u = &url.URL{Scheme: "http", Host: "tracon"}
-	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case u.User != nil: // which is not told again
+		return nil, fmt.Errorf("%w: it holds a name or a password, and a key is told by itself; write it as https://host", ErrServer)
+	case u.Host == "" || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("%w: %q: write it as https://host, without a name or a query", ErrServer, c.Server)
 	case u.Scheme == "http" && !c.AllowPlain && !loopback(u.Hostname()):
 		return nil, fmt.Errorf("%w: %q would have the key travel unencrypted; write https", ErrServer, c.Server)
