@@ -148,7 +148,7 @@ func boxed(b *testing.B, name string, ahead int, found interpreter.Found, ext, t
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &contestant{
+	c := &contestant{
 		name:  name,
 		walls: "7 namespaces, new root, no network, no capabilities, seccomp list, Landlock, cgroups; private copy of the skill; seen from outside before the script starts",
 		run: func() error {
@@ -159,6 +159,12 @@ func boxed(b *testing.B, name string, ahead int, found interpreter.Found, ext, t
 			return err
 		},
 	}
+	for range 2 { // whoever calls for the first time is not expected
+		if err := c.run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return c
 }
 
 // bubblewrap has the namespaces and mounts of a box.

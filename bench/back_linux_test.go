@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkStartsInARow starts Python scripts that do nothing one after the other,
+// BenchmarkBackToBack starts Python scripts that do nothing one after the other,
 // by one caller and by eight at once, without a rest: what is made ahead of a call
 // is then paid for by the calls beside it. "processor" is the time of processors
 // that this process and its children had for a start; what bubblewrap starts is no
 // child that it waits for, and the kernel's own threads, which take namespaces away
 // later, are in none.
-func BenchmarkStartsInARow(b *testing.B) {
+func BenchmarkBackToBack(b *testing.B) {
 	const ext, text = "py", "pass\n"
 	found, err := interpreter.Find(b.Context(), ext)
 	if err != nil {
