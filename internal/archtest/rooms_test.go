@@ -60,7 +60,7 @@ var rooms = map[string]rule{
 	"schema": {"bundle internal/strictjson", "github.com/santhosh-tekuri/jsonschema/v6", false, "the only importer of the JSON Schema library"},
 
 	// How people and programs reach it.
-	"serve/httpapi":         {". access admin audit audit/notary bundle executor gate grant idempotency internal/id internal/spool internal/strictjson internal/textdiff serve/httpapi/client serve/internal/params serve/runs skill slot toolcall", "github.com/danielgtaylor/huma/v2", false, "the management API: it decides nothing that the gates decide, and names no concrete store"},
+	"serve/httpapi":         {". access admin audit audit/notary bundle gate grant idempotency internal/id internal/spool internal/strictjson internal/textdiff internal/turns serve/httpapi/client serve/internal/params serve/runs skill slot toolcall", "github.com/danielgtaylor/huma/v2", false, "the management API: it decides nothing that the gates decide, and names no concrete store"},
 	"serve/httpapi/client":  {"bundle", "", false, "an API client carries nothing of the server: the wire types live here"},
 	"serve/internal/params": {"serve/httpapi/client", "", false, "cursors and ETags: what strangers send, read in one place"},
 	"serve/limit":           {"access", "golang.org/x/time", false, "what those who ask may take; it knows of no API"},

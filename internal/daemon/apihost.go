@@ -7,7 +7,6 @@ import (
 
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
-	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/serve/httpapi"
@@ -25,7 +24,14 @@ var _ httpapi.Host = apiHost{}
 
 func newAPIHost(h *House) apiHost { return apiHost{h, new(sync.Mutex)} }
 
-func (a apiHost) Posture(ctx context.Context) (executor.Posture, error) { return a.h.Posture(ctx) }
+func (a apiHost) Posture(ctx context.Context) (client.Posture, error) {
+	p, err := a.h.Posture(ctx)
+	out := client.Posture{Executor: p.Executor, Tier: string(p.Tier), Claimed: p.Claimed, Walls: []client.Wall{}}
+	for _, w := range p.Walls {
+		out.Walls = append(out.Walls, client.Wall(w))
+	}
+	return out, err
+}
 
 func (a apiHost) Fixed() bool { return a.h.Config.File != "" }
 

@@ -211,7 +211,7 @@ func (s *server) verifyLog(ctx context.Context, p access.Principal, _ *struct{})
 	if s.Host == nil {
 		return nil, errNotOffered()
 	}
-	done, err := s.heavy.enter(p.Tenant)
+	done, err := s.heavy(ctx, p.Tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/audit/notary"
-	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
@@ -61,7 +60,8 @@ type Runner interface {
 
 // A Host is what the platform asks of a host beside its settings.
 type Host interface {
-	executor.Posturer
+	// Posture returns which walls the executor puts around a script on this host.
+	Posture(ctx context.Context) (client.Posture, error)
 
 	// Fixed reports whether a configuration file says the host's settings, so that they
 	// cannot be changed.

@@ -1,43 +1,67 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
-// What holds a skill in memory or on disk, or reads the whole log, is done by few at
-// once, and by fewer for one tenant, so that one that uploads without end hurts itself
-// alone.
+// What holds a skill in memory, or reads the whole log, is done by few at once, in turns
+// that are shared fairly between tenants. A turn is taken when the body is there, so
+// that who sends slowly holds none.
 const (
-	heavyAtOnce    = 16
-	heavyPerTenant = 4
+	heavyAtOnce = 8
+	heavyWait   = 30 * time.Second // for a turn, before the answer is busy
 )
 
-type heavy struct {
+// heavy waits for a turn of the tenant, and returns how it is given back.
+func (s *server) heavy(ctx context.Context, tenant string) (done func(), err error) {
+	waiting, stop := context.WithTimeoutCause(ctx, heavyWait, errBusy)
+	defer stop()
+	done, err = s.turns.Take(waiting, tenant)
+	if errors.Is(err, errBusy) {
+		err = problem(client.Busy, "too many large requests are under way; try again")
+	}
+	return done, err
+}
+
+var errBusy = errors.New("httpapi: no turn in time")
+
+// uploads counts the large bodies that are coming, waiting on disk, or going: a tenant
+// that sends without end, or reads without an end, is told that it is busy, and others
+// are not.
+type uploads struct {
 	mu     sync.Mutex
 	all    int
 	tenant map[string]int
 }
 
+const (
+	uploadsAtOnce    = 32
+	uploadsPerTenant = 4
+)
+
 // enter takes one more in for the tenant, or says busy. Done is called once.
-func (h *heavy) enter(tenant string) (done func(), err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.all >= heavyAtOnce || h.tenant[tenant] >= heavyPerTenant {
-		return nil, problem(client.Busy, "too many large requests are under way; try again")
+func (u *uploads) enter(tenant string) (done func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.all >= uploadsAtOnce || u.tenant[tenant] >= uploadsPerTenant {
+		return nil, problem(client.Busy, "too many large bodies are under way; try again")
 	}
-	if h.tenant == nil {
-		h.tenant = map[string]int{}
+	if u.tenant == nil {
+		u.tenant = map[string]int{}
 	}
-	h.all++
-	h.tenant[tenant]++
+	u.all++
+	u.tenant[tenant]++
 	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.all--
-		if h.tenant[tenant]--; h.tenant[tenant] == 0 {
-			delete(h.tenant, tenant)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.all--
+		if u.tenant[tenant]--; u.tenant[tenant] == 0 {
+			delete(u.tenant, tenant)
 		}
 	}, nil
 }

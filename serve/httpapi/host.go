@@ -33,7 +33,7 @@ func (s *server) hostRoutes() {
 	route(s, operation{id: "list-runtimes", method: http.MethodGet, path: "/v1/runtimes", tag: "host", summary: "The root file systems that scripts may run in, by name", need: read}, s.listRuntimes)
 	route(s, operation{id: "get-runtime", method: http.MethodGet, path: "/v1/runtimes/{runtime}", tag: "host", summary: "One runtime", need: read}, s.getRuntime)
 	route(s, operation{id: "import-runtime", method: http.MethodPost, path: "/v1/runtimes/{runtime}", tag: "host", summary: "Import a root file system from a tar archive, and name it", need: write,
-		status: http.StatusCreated, raw: true, maxBody: maxRuntime,
+		status: http.StatusCreated, raw: true, maxBody: maxRuntime, large: true,
 		body: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/x-tar": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}}, s.importRuntime)
 	route(s, operation{id: "remove-runtime", method: http.MethodDelete, path: "/v1/runtimes/{runtime}", tag: "host", summary: "Take a runtime's name away", change: true, need: write}, s.removeRuntime)
 }
@@ -140,11 +140,7 @@ func (s *server) posture(ctx context.Context, _ access.Principal, _ *struct{}) (
 	if err != nil {
 		return nil, err
 	}
-	out := client.Posture{Executor: p.Executor, Tier: string(p.Tier), Claimed: p.Claimed, Walls: []client.Wall{}}
-	for _, w := range p.Walls {
-		out.Walls = append(out.Walls, client.Wall{Name: w.Name, Stands: w.Stands, Proof: w.Proof, Remedy: w.Remedy})
-	}
-	return &answer[client.Posture]{out}, nil
+	return &answer[client.Posture]{p}, nil
 }
 
 func (s *server) listRuntimes(ctx context.Context, _ access.Principal, in *struct{ params.Paging }) (*answer[client.Page[client.Runtime]], error) {
@@ -209,11 +205,6 @@ func (s *server) importRuntime(ctx context.Context, p access.Principal, in *stru
 	if s.Host == nil {
 		return nil, errNotOffered()
 	}
-	done, err := s.heavy.enter(p.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	c := callOf(ctx)
 	control := http.NewResponseController(c.writer)
 	_ = control.SetReadDeadline(time.Now().Add(runtimeTime))

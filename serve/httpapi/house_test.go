@@ -90,6 +90,7 @@ type house struct {
 	admin   *admin.Admin
 	runner  *tracon.Runner
 	config  Config
+	inside  *server
 	handler http.Handler
 	logged  *lockedBuffer
 }
@@ -168,7 +169,7 @@ func newHouseOver(t *testing.T, e executor.Executor, change ...func(*Config)) *h
 	for _, f := range change {
 		f(&h.config)
 	}
-	h.handler, err = New(h.config)
+	h.inside, h.handler, err = newServer(h.config)
 	h.must(err)
 	return h
 }

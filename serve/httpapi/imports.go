@@ -30,7 +30,7 @@ const (
 func (s *server) importRoutes() {
 	add := func(id, path, summary string) operation {
 		return operation{id: id, method: http.MethodPost, path: path, tag: "skills", summary: summary, status: http.StatusCreated, need: may(access.WriteSkills),
-			about: "It becomes the newest version of its skill; the versions before it stay in the history. It grants nothing. What is the newest already is not kept again.", maxBody: maxFiles}
+			about: "It becomes the newest version of its skill; the versions before it stay in the history. It grants nothing. What is the newest already is not kept again.", maxBody: maxFiles, large: true}
 	}
 	zip := add("import-zip", "/v1/imports/zip", "Import a skill from a zip archive")
 	zip.maxBody, zip.raw = maxZip, true
@@ -44,17 +44,17 @@ func (s *server) importZip(ctx context.Context, p access.Principal, in *struct {
 	Source string `query:"source" maxLength:"4096" doc:"where it came from, for information"`
 	Reason string `query:"reason" maxLength:"4096"`
 }) (*tagged[client.Imported], error) {
-	done, err := s.heavy.enter(p.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	c := callOf(ctx)
 	archive, size, err := s.upload(c.writer, c.request)
 	if err != nil {
 		return nil, err
 	}
 	defer archive.Close()
+	done, err := s.heavy(ctx, p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	limits, err := s.limits(ctx)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *server) importZip(ctx context.Context, p access.Principal, in *struct {
 }
 
 func (s *server) importFiles(ctx context.Context, p access.Principal, in *struct{ Body client.FilesImport }) (*tagged[client.Imported], error) {
-	done, err := s.heavy.enter(p.Tenant)
+	done, err := s.heavy(ctx, p.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (s *server) importFiles(ctx context.Context, p access.Principal, in *struct
 }
 
 func (s *server) importScript(ctx context.Context, p access.Principal, in *struct{ Body client.ScriptImport }) (*tagged[client.Imported], error) {
-	done, err := s.heavy.enter(p.Tenant)
+	done, err := s.heavy(ctx, p.Tenant)
 	if err != nil {
 		return nil, err
 	}

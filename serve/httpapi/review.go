@@ -18,7 +18,7 @@ func (s *server) reviewRoutes() {
 		need:  may(access.ReadGrants)}, s.review)
 	route(s, operation{id: "difference", method: http.MethodGet, path: "/v1/difference", tag: "grants", summary: "What has changed since the grant",
 		need: may(access.ReadGrants)}, s.difference)
-	route(s, operation{id: "explain", method: http.MethodPost, path: "/v1/explain", tag: "grants", summary: "Ask every gate about a call, and run nothing", maxBody: gate.CeilingMaxArguments + DefaultMaxBody,
+	route(s, operation{id: "explain", method: http.MethodPost, path: "/v1/explain", tag: "grants", summary: "Ask every gate about a call, and run nothing", maxBody: gate.CeilingMaxArguments + DefaultMaxBody, large: true,
 		need: may(access.ReadGrants)}, s.explain)
 }
 
@@ -30,7 +30,7 @@ type Reviewed struct {
 }
 
 func (s *server) reviewed(ctx context.Context, p access.Principal, in Reviewed) (admin.Review, func(), error) {
-	done, err := s.heavy.enter(p.Tenant)
+	done, err := s.heavy(ctx, p.Tenant)
 	if err != nil {
 		return admin.Review{}, nil, err
 	}
@@ -87,7 +87,7 @@ func (s *server) difference(ctx context.Context, p access.Principal, in *struct{
 }
 
 func (s *server) explain(ctx context.Context, p access.Principal, in *struct{ Body client.Explain }) (*answer[client.Explained], error) {
-	done, err := s.heavy.enter(p.Tenant)
+	done, err := s.heavy(ctx, p.Tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type call struct {
 	request   *http.Request
 	writer    http.ResponseWriter
 	leave     func() // tells the Limiter that it is answered; nil: nobody wants to know
+	sent      func() // gives back the place of a large body; nil: it has none
 }
 
 type callKey struct{}
@@ -105,6 +106,7 @@ type operation struct {
 	change           bool  // of what exists: takes If-Match
 	status           int   // of success; zero: 200, or 204 where there is no body
 	maxBody          int64 // bytes; zero: 256 KiB
+	large            bool  // of bodies over 256 KiB few are taken in at once; see uploads
 	raw              bool  // the handler reads the body itself, of the types in body
 	body             *huma.RequestBody
 	answers          map[string]*huma.Response // where the answer is no JSON
@@ -177,8 +179,10 @@ func (s *server) enter(ctx huma.Context, next func(huma.Context)) {
 		*noted = op.path
 	}
 	defer func() {
-		if c.leave != nil {
-			c.leave()
+		for _, leave := range []func(){c.sent, c.leave} {
+			if leave != nil {
+				leave()
+			}
 		}
 	}()
 	if err := s.admit(op, w, r, c); err != nil {
@@ -207,6 +211,12 @@ func (s *server) admit(op operation, w http.ResponseWriter, r *http.Request, c *
 	}
 	if op.change {
 		if err := params.WantsMatch(r.Header); err != nil {
+			return err
+		}
+	}
+	if op.large && (r.ContentLength < 0 || r.ContentLength > DefaultMaxBody) {
+		var err error
+		if c.sent, err = s.uploads.enter(c.principal.Tenant); err != nil {
 			return err
 		}
 	}
@@ -295,6 +305,7 @@ func readBody(op operation, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return bodyProblem(err)
 	}
+	_ = control.SetReadDeadline(time.Time{}) // it would end a call that runs longer
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return nil
 }

@@ -14,9 +14,7 @@ import (
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/bundle"
-	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
-	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
@@ -27,8 +25,8 @@ type desk struct {
 	n *notary.Notary
 }
 
-func (d desk) Posture(context.Context) (executor.Posture, error) {
-	return executor.Posture{Executor: "echo", Tier: grant.Process, Claimed: true, Walls: []executor.Wall{{Name: "network", Proof: "nobody looked", Remedy: "take another executor"}}}, nil
+func (d desk) Posture(context.Context) (client.Posture, error) {
+	return client.Posture{Executor: "echo", Tier: "process", Claimed: true, Walls: []client.Wall{{Name: "network", Proof: "nobody looked", Remedy: "take another executor"}}}, nil
 }
 
 func (desk) Fixed() bool { return false }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/strictjson"
+	"github.com/tracon-go/tracon/internal/turns"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
@@ -30,7 +31,8 @@ type server struct {
 	mux  *http.ServeMux
 	spec []byte // the document, as it is served
 
-	heavy heavy
+	turns   *turns.Turns
+	uploads uploads
 }
 
 // New returns the API over c. The handler is safe for concurrent use.
@@ -39,27 +41,32 @@ type server struct {
 //
 // For a required field that is nil, and for a Prefix that is none.
 func New(c Config) (http.Handler, error) {
+	_, h, err := newServer(c)
+	return h, err
+}
+
+func newServer(c Config) (*server, http.Handler, error) {
 	if err := c.check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	s := &server{Config: c, mux: http.NewServeMux()}
+	s := &server{Config: c, mux: http.NewServeMux(), turns: turns.New(heavyAtOnce)}
 	s.api = humago.New(s.mux, s.huma())
 	s.api.UseMiddleware(s.enter)
 	s.routes()
 	s.closeProblems()
 	var err error
 	if s.spec, err = json.MarshalIndent(s.api.OpenAPI(), "", "  "); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var h http.Handler = http.HandlerFunc(s.serve)
 	if c.Prefix != "" {
 		h = http.StripPrefix(c.Prefix, h)
 	}
-	return s.outermost(h), nil
+	return s, s.outermost(h), nil
 }
 
 // routes registers every operation.

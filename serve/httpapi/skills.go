@@ -108,7 +108,7 @@ func (s *server) getSkill(ctx context.Context, p access.Principal, in *struct {
 	Version string `query:"version" maxLength:"80" doc:"beginning of a version's id or digest; none: as it is now"`
 	Content bool   `query:"content" doc:"with the files' contents"`
 }) (*tagged[client.Skill], error) {
-	done, err := s.heavy.enter(p.Tenant)
+	done, err := s.heavy(ctx, p.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (s *server) listScripts(ctx context.Context, p access.Principal, in *struct
 
 // whole reads the skill as it is now, with what it says of itself.
 func (s *server) whole(ctx context.Context, tenant, name string) (skill.Skill, error) {
-	done, err := s.heavy.enter(tenant)
+	done, err := s.heavy(ctx, tenant)
 	if err != nil {
 		return skill.Skill{}, err
 	}
@@ -233,12 +233,7 @@ func (s *server) getFile(ctx context.Context, p access.Principal, in *struct {
 	Path    string `query:"path" required:"true" minLength:"1" maxLength:"512" doc:"exactly as the skill lists it"`
 	Version string `query:"version" maxLength:"80" doc:"beginning of a version's id or digest; none: as it is now"`
 }) (*streamed, error) {
-	done, err := s.heavy.enter(p.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	b, _, err := s.read(ctx, p.Tenant, in.Skill, in.Version)
-	done()
+	b, err := s.readInTurn(ctx, p.Tenant, in.Skill, in.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -254,28 +249,39 @@ func (s *server) exportSkill(ctx context.Context, p access.Principal, in *struct
 	Skill   string `path:"skill" maxLength:"512"`
 	Version string `query:"version" maxLength:"80" doc:"beginning of a version's id or digest; none: as it is now"`
 }) (*streamed, error) {
-	done, err := s.heavy.enter(p.Tenant)
+	// The turn is for reading it. Who takes it slowly holds a place that is his tenant's.
+	leave, err := s.uploads.enter(p.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	b, _, err := s.read(ctx, p.Tenant, in.Skill, in.Version)
+	b, err := s.readInTurn(ctx, p.Tenant, in.Skill, in.Version)
 	if err == nil {
-		_, err = b.ReadFile("SKILL.md")
-		if err != nil {
+		if _, err = b.ReadFile("SKILL.md"); err != nil {
 			err = problem(client.BadContent, "a single stored script has no folder to export; get its file")
 		}
 	}
 	if err != nil {
-		done()
+		leave()
 		return nil, err
 	}
 	return &streamed{ContentType: "application/zip", Disposition: "attachment", ETag: params.ETag("content", b.Digest().String()), Body: func(c huma.Context) {
-		defer done()
+		defer leave()
 		if err := skill.WriteZip(c.BodyWriter(), b); err != nil {
 			// It was begun: the connection is closed, so that nobody takes a part for the whole.
 			r, _ := humago.Unwrap(c)
-			s.Logger.Error("an archive was not written whole", "request", RequestID(r.Context()), "err", err)
+			s.Logger.Info("an archive was not taken whole", "request", RequestID(r.Context()), "err", err)
 			panic(http.ErrAbortHandler)
 		}
 	}}, nil
+}
+
+// readInTurn is read in a turn of the tenant.
+func (s *server) readInTurn(ctx context.Context, tenant, name, word string) (bundle.Bundle, error) {
+	done, err := s.heavy(ctx, tenant)
+	if err != nil {
+		return bundle.Bundle{}, err
+	}
+	defer done()
+	b, _, err := s.read(ctx, tenant, name, word)
+	return b, err
 }

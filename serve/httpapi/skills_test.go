@@ -3,16 +3,21 @@ package httpapi
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/turns"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
@@ -194,28 +199,57 @@ func TestImportRefused(t *testing.T) {
 	}
 }
 
-// One tenant that uploads without end is told that it is busy, and another is not.
-func TestHeavy(t *testing.T) {
+// One tenant that uploads without end is told that it is busy, and another is not; what
+// is small is taken in besides (B10).
+func TestUploads(t *testing.T) {
 	h := newHouse(t)
-	var hv heavy
+	zip, large := zipped(t, files(script)), make([]byte, DefaultMaxBody+1)
 	var leave []func()
-	for range heavyPerTenant {
-		done, err := hv.enter("acme")
+	for range uploadsPerTenant {
+		done, err := h.inside.uploads.enter("acme")
 		h.must(err)
 		leave = append(leave, done)
 	}
-	if _, err := hv.enter("acme"); err == nil {
-		t.Error("one more is let in")
+	r := h.ask("operator", "POST", "/v1/imports/zip", large)
+	if r.problem(client.Busy); r.header.Get("Retry-After") == "" {
+		t.Error("nothing says when to try again")
 	}
-	done, err := hv.enter("globex")
-	h.must(err)
-	done()
+	h.ask("other", "POST", "/v1/imports/zip", large).problem(client.BadContent)
+	h.ask("operator", "POST", "/v1/imports/zip", zip).into(201, nil)
 	for _, done := range leave {
 		done()
 	}
-	if len(hv.tenant) != 0 || hv.all != 0 {
-		t.Errorf("left: %v, %d", hv.tenant, hv.all)
+	h.ask("operator", "POST", "/v1/imports/zip", large).problem(client.BadContent)
+	if u := &h.inside.uploads; len(u.tenant) != 0 || u.all != 0 {
+		t.Errorf("left: %v, %d", u.tenant, u.all)
 	}
+}
+
+// Who waits for a turn longer than anybody should is told that it is busy; who is gone
+// takes none.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{turns: turns.New(heavyAtOnce)}
+		for range heavyAtOnce / 2 {
+			if _, err := s.heavy(t.Context(), "acme"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		if _, err := s.heavy(t.Context(), "acme"); !errors.Is(err, client.Busy) || time.Since(began) != heavyWait {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		done, err := s.heavy(t.Context(), "globex")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done()
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if _, err := s.heavy(ctx, "acme"); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 // What the gates say of the host is not told to a tenant: not its programs, not its

@@ -92,7 +92,7 @@ func (s *server) diffSkill(ctx context.Context, p access.Principal, in *struct {
 	Old   string `query:"old" maxLength:"80" doc:"beginning of a version's id or digest"`
 	New   string `query:"new" maxLength:"80" doc:"the same; none: the newest"`
 }) (*answer[client.VersionDifference], error) {
-	done, err := s.heavy.enter(p.Tenant)
+	done, err := s.heavy(ctx, p.Tenant)
 	if err != nil {
 		return nil, err
 	}
