@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -197,6 +198,7 @@ type match struct {
 	address string
 	db      *sql.DB
 	players []*player
+	paused  int // which of them is, last
 	lost    []loss
 	dead    map[int]int64 // the host, and when it may have been fenced at the earliest
 }
@@ -210,7 +212,13 @@ type loss struct {
 func (m *match) enters() *player {
 	m.Helper()
 	p := &player{number: len(m.players) + 1, heard: make(chan struct{})}
-	p.Cmd = exec.CommandContext(m.Context(), "/proc/self/exe", "-test.run=^$", m.address)
+	u, err := url.Parse(m.address)
+	if err != nil {
+		m.Fatal(err)
+	}
+	u.User = url.UserPassword(m.user(p.number), pgserver.Password)
+	execSQL(m.T, m.db, `CREATE ROLE `+m.user(p.number)+` SUPERUSER LOGIN PASSWORD '`+pgserver.Password+`'`)
+	p.Cmd = exec.CommandContext(m.Context(), "/proc/self/exe", "-test.run=^$", u.String())
 	p.Env = append(os.Environ(), fmt.Sprintf("%s=%d", hostVariable, p.number))
 	p.Stderr = os.Stderr
 	out, err := p.StdoutPipe()
@@ -237,6 +245,16 @@ func (m *match) enters() *player {
 	}()
 	m.players = append(m.players, p)
 	return p
+}
+
+// user is whom the host of that number is to the server, which tells by it whose
+// connections there are.
+func (m *match) user(number int) string {
+	u, err := url.Parse(m.address)
+	if err != nil {
+		m.Fatal(err)
+	}
+	return fmt.Sprintf("%s_host_%d", u.Query().Get("search_path"), number)
 }
 
 func (p *player) said(match func(said) bool) (n int) {
@@ -266,14 +284,12 @@ func (m *match) until(p *player, n int, match func(said) bool) {
 	m.Fatalf("host %d never said the %d things that are waited for", p.number, n)
 }
 
-// impatient ends what the server ends by itself after some seconds: the connection of a
-// host that stopped in the middle of a change, and so keeps all others waiting.
+// impatient ends what the server ends by itself after some seconds: the connection of the
+// host that is paused, if it was in the middle of a change, and so keeps all others waiting.
 func (m *match) impatient() {
 	m.Helper()
-	_, err := m.db.Exec(`SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a, pg_namespace AS n
-		WHERE n.nspname = current_schema() AND a.state = 'idle in transaction' AND a.state_change < clock_timestamp() - interval '200 milliseconds'
-			AND EXISTS (SELECT 1 FROM pg_locks AS l LEFT JOIN pg_class AS c ON c.oid = l.relation
-				WHERE l.pid = a.pid AND (c.relnamespace = n.oid OR l.locktype = 'advisory' AND l.objid = n.oid))`)
+	_, err := m.db.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE usename = $1 AND state = 'idle in transaction' AND state_change < clock_timestamp() - interval '200 milliseconds'`, m.user(m.paused))
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -383,6 +399,7 @@ func historyOfHosts(t *testing.T, slots int) {
 	for _, p := range m.players {
 		m.busy(p, slots)
 	}
+	m.paused = paused.number
 	m.signal(paused, syscall.SIGSTOP)
 	m.signal(killed, syscall.SIGKILL)
 	m.expires(paused, false)

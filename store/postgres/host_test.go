@@ -369,6 +369,8 @@ func TestPausedTurn(t *testing.T) {
 	defer st.Close()
 	w.at("idle_in_transaction_session_timeout\x003000\x00", unsent) // as the connection begins
 	_, err := st.Join(t.Context(), postgres.HostOptions{ID: "one", Lease: 15 * time.Second, Bury: func(context.Context, postgres.Dead) error { return nil }})
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if err == nil || w.cut != 0 {
 		t.Errorf("joining says %v: it did not tell the server to wait for a fifth of its lease at most", err)
 	}

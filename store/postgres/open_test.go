@@ -266,7 +266,7 @@ func TestNameWithNUL(t *testing.T) {
 // the commit of the one that came first, and not the next one.
 func TestOneCommitForAll(t *testing.T) {
 	address := pgserver.New(t)
-	s, err := postgres.Open(t.Context(), address, postgres.Options{BusyTimeout: long})
+	s, err := postgres.Open(t.Context(), address, postgres.Options{BusyTimeout: long, Timeout: long})
 	if err != nil {
 		t.Fatal(err)
 	}
