@@ -48,6 +48,9 @@ type records interface {
 	// Calls returns the newest calls.
 	Calls(ctx context.Context, f toolcall.Filter) ([]toolcall.Record, error)
 
+	// Usage returns what the calls came to by day and skill, the newest day first.
+	Usage(ctx context.Context, f toolcall.DailyFilter) ([]toolcall.Daily, error)
+
 	// Call returns the record of one call with its admission and, where it has
 	// one, its ending in the log; toolcall.ErrNotFound where there is none.
 	Call(ctx context.Context, id string) (toolcall.Record, []audit.Leaf, error)

@@ -16,7 +16,7 @@ import (
 func (a *app) callsCmd() *cobra.Command {
 	return group("calls", "List what came of admitted calls",
 		`  tracon calls list --limit 20`,
-		a.callsListCmd(), a.callsShowCmd())
+		a.callsListCmd(), a.callsShowCmd(), a.callsUsageCmd())
 }
 
 func (a *app) callsListCmd() *cobra.Command {
@@ -115,4 +115,65 @@ func (a *app) callsShowCmd() *cobra.Command {
 			})
 		},
 	}
+}
+
+// usageJSON is what the calls of one skill came to on one day, as --json writes it.
+type usageJSON struct {
+	Day             string  `json:"day"`
+	Skill           string  `json:"skill"`
+	Calls           int64   `json:"calls"`
+	Succeeded       int64   `json:"succeeded"` // with exit code 0
+	DurationSeconds float64 `json:"durationSeconds"`
+	WaitedSeconds   float64 `json:"waitedSeconds"`
+	OutputBytes     int64   `json:"outputBytes"`
+}
+
+func (a *app) callsUsageCmd() *cobra.Command {
+	var f toolcall.DailyFilter
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "usage",
+		Short: "Show what calls came to, by day and skill",
+		Long: `Shows how many calls of each skill ended on each day (UTC), how many of them with
+exit code 0, how long they ran and waited for a slot, and how much they wrote. It
+is counted as calls end, and stays when their records are erased.`,
+		Example: `  tracon calls usage --from 2026-11-01 --to 2026-11-30`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, d := range []struct {
+				flag, text string
+				day        *time.Time
+			}{{"from", from, &f.From}, {"to", to, &f.To}} {
+				if d.text == "" {
+					continue
+				}
+				var err error
+				if *d.day, err = time.Parse(time.DateOnly, d.text); err != nil {
+					return usage(cmd, fmt.Errorf("--%s: %q is no day; write it as 2026-11-30", d.flag, d.text))
+				}
+			}
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				sums, err := b.Usage(ctx, f)
+				if err != nil {
+					return err
+				}
+				list := []usageJSON{}
+				rows := [][]string{{"DAY", "SKILL", "CALLS", "SUCCEEDED", "DURATION", "WAITED", "OUTPUT"}}
+				for _, u := range sums {
+					j := usageJSON{u.Day.Format(time.DateOnly), u.Skill, u.Calls, u.Succeeded, u.Duration.Seconds(), u.Waited.Seconds(), u.OutputBytes}
+					list = append(list, j)
+					rows = append(rows, []string{j.Day, j.Skill, fmt.Sprint(j.Calls), fmt.Sprint(j.Succeeded), round(u.Duration), round(u.Waited), fmt.Sprintf("%d bytes", j.OutputBytes)})
+				}
+				if a.json {
+					return a.printJSON(list)
+				}
+				return a.table(rows)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.Skill, "skill", "", "only calls of this skill")
+	cmd.Flags().StringVar(&from, "from", "", "first day, such as 2026-11-01")
+	cmd.Flags().StringVar(&to, "to", "", "last day")
+	cmd.Flags().IntVar(&f.Limit, "limit", 100, "at most so many lines")
+	return cmd
 }

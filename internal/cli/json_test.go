@@ -46,6 +46,7 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		{words: "grant revoke nope", fails: true},
 		{words: "calls list"},
 		{words: "calls show nope", fails: true},
+		{words: "calls usage"},
 		{words: "audit list"},
 		{words: "audit checkpoint"},
 		{words: "audit verify"},

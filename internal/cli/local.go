@@ -35,6 +35,10 @@ func (l *local) Calls(ctx context.Context, f toolcall.Filter) ([]toolcall.Record
 	return l.h.Store.Calls(ctx, l.tenant, f)
 }
 
+func (l *local) Usage(ctx context.Context, f toolcall.DailyFilter) ([]toolcall.Daily, error) {
+	return l.h.Store.DailyCalls(ctx, l.tenant, f)
+}
+
 func (l *local) Call(ctx context.Context, id string) (toolcall.Record, []audit.Leaf, error) {
 	c, err := l.h.Store.Call(ctx, l.tenant, id)
 	if err != nil {

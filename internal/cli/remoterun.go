@@ -204,6 +204,29 @@ func (r *remote) Calls(ctx context.Context, f toolcall.Filter) ([]toolcall.Recor
 	return calls, r.told(ctx, err, nil)
 }
 
+func (r *remote) Usage(ctx context.Context, f toolcall.DailyFilter) ([]toolcall.Daily, error) {
+	day := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.Format(time.DateOnly)
+	}
+	list, err := r.c.Usage(ctx, f.Skill, day(f.From), day(f.To), f.Limit)
+	if err != nil {
+		return nil, r.told(ctx, err, nil)
+	}
+	sums := []toolcall.Daily{}
+	for _, u := range list {
+		at, err := time.Parse(time.DateOnly, u.Day)
+		if err != nil {
+			return nil, fmt.Errorf("the server names the day %q", u.Day)
+		}
+		sums = append(sums, toolcall.Daily{Day: at, Skill: u.Skill, Calls: u.Calls, Succeeded: u.Succeeded,
+			Duration: seconds(u.DurationSeconds), Waited: seconds(u.WaitedSeconds), OutputBytes: u.OutputBytes})
+	}
+	return sums, nil
+}
+
 func (r *remote) Call(ctx context.Context, id string) (toolcall.Record, []audit.Leaf, error) {
 	c, err := r.c.Call(ctx, id)
 	if err != nil {

@@ -93,9 +93,9 @@ func (c *Client) Call(ctx context.Context, id string) (Call, error) {
 
 // Usage returns what the tenant's calls came to, by day and skill, the newest day
 // first: of one skill where skill is not empty, and from and to a day, such as
-// 2026-11-01, where these are not.
-func (c *Client) Usage(ctx context.Context, skill, from, to string) ([]Usage, error) {
-	return all[Usage](ctx, c, "/v1/usage", params("skill", skill, "from", from, "to", to), 0)
+// 2026-11-01, where these are not; and at most limit where that is not zero.
+func (c *Client) Usage(ctx context.Context, skill, from, to string, limit int) ([]Usage, error) {
+	return all[Usage](ctx, c, "/v1/usage", params("skill", skill, "from", from, "to", to), limit)
 }
 
 // A RunEvent is one thing that happened in a run.
