@@ -77,7 +77,7 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		{words: "conformance hostile --list"},
 	}
 	// What needs a deployed executor, or never ends, is in the scripts of the real binary.
-	elsewhere := []string{"run", "explain", "doctor", "conformance executor", "witness serve", "serve"}
+	elsewhere := []string{"run", "explain", "doctor", "conformance executor", "witness serve", "serve", "mcp"}
 
 	named := map[string]bool{}
 	for _, words := range elsewhere {
