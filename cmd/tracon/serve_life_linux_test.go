@@ -190,7 +190,7 @@ func TestServeRefusesToStart(t *testing.T) {
 func TestServeOnAFullDisk(t *testing.T) {
 	s := newServed(t, nil).start()
 	c := s.setUp("acme", holding)
-	id, letGo := s.hold(c)
+	id, _ := s.hold(c)
 	var before unix.Rlimit
 	if err := unix.Prlimit(s.process.Pid, unix.RLIMIT_FSIZE, nil, &before); err != nil {
 		t.Fatal(err)
@@ -204,8 +204,7 @@ func TestServeOnAFullDisk(t *testing.T) {
 		t.Fatal("a change was made on a full disk")
 	}
 	eventually(t, "readiness tells", func() bool { return !s.ready() })
-	s.said("the store takes no more changes")
-	letGo()
+	s.said("the store takes no more changes") // and what runs is stopped
 	s.said("the store cannot be opened yet")
 	if h, err := http.Get(s.Address + "/healthz"); err != nil || h.StatusCode != http.StatusOK {
 		t.Errorf("/healthz: %v, %v", h, err)
@@ -243,8 +242,8 @@ func TestServeWhilePostgresIsStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The lease is long, so that a slow machine loses no slot.
-	s := newServed(t, map[string]string{"TRACON_STORE": "postgres", "TRACON_DATABASE_URL": address, "TRACON_LEASE": "30s"}).start()
+	// Whether the run is let go or loses its slot first, its ending cannot be written.
+	s := newServed(t, map[string]string{"TRACON_STORE": "postgres", "TRACON_DATABASE_URL": address, "TRACON_LEASE": "15s"}).start()
 	c := s.setUp("acme", holding)
 	id, letGo := s.hold(c)
 	if err := server.Kill(); err != nil {

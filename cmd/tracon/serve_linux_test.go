@@ -267,7 +267,13 @@ func (s *served) hold(c *client.Client) (id string, letGo func()) {
 		return err == nil
 	}
 	t.Cleanup(func() { try() }) // a script whose server was killed
-	letGo = func() { t.Helper(); eventually(t, "the script waits", try) }
+	letGo = func() {
+		t.Helper()
+		eventually(t, "the script waits, or was stopped", func() bool {
+			r, err := c.Run(t.Context(), run.ID)
+			return try() || err == nil && r.State == client.RunEnded
+		})
+	}
 	for e, err := range c.FollowRun(t.Context(), run.ID, 0) {
 		if err != nil {
 			t.Fatal(err)
