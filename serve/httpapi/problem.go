@@ -80,6 +80,10 @@ func (s *server) problemOf(ctx context.Context, err error) *client.Problem {
 	if errors.Is(err, access.ErrDenied) {
 		code, detail = client.Forbidden, err.Error()
 	}
+	// A store that is away says so in its own words, which have no code.
+	if code == client.Internal && s.Log.Ready(ctx) != nil {
+		code, detail = client.Unavailable, "what is kept cannot be reached now; try again later"
+	}
 	if code.Status() >= 500 && !errors.Is(err, context.Canceled) {
 		s.Logger.ErrorContext(ctx, "a request failed", "request", c.id, "operation", c.operation, "err", err)
 	}
