@@ -1,3 +1,8 @@
+//go:build linux && !race
+
+// The library that reads the document has a hundred thousand lines. One pass of ./check
+// compiles it, that as an ordinary user; nothing here is about races or platforms.
+
 package httpapi
 
 import (

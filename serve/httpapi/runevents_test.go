@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,15 +153,29 @@ func (f *frames) text() string {
 	return f.Body.String()
 }
 
+// leaver knows everybody, and from some time on not the leaver.
+type leaver struct {
+	tokens
+	gone atomic.Bool
+}
+
+func (l *leaver) Authenticate(r *http.Request) (access.Principal, error) {
+	p, err := l.tokens.Authenticate(r)
+	if p.Actor == "leaver" && l.gone.Load() {
+		return access.Principal{}, ErrUnauthenticated
+	}
+	return p, err
+}
+
 // T11: in a stream in which nothing happens a comment comes every 15 seconds, and whose
 // key is revoked meanwhile reads no further. The run goes on.
 func TestFollowerWhoMayNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ex := newHeld()
-		h := newHouseOver(t, ex)
+		who := &leaver{tokens: people()}
+		who.tokens["leaver"] = access.Principal{Tenant: "acme", Actor: "leaver", Roles: []access.Role{access.Reader}}
+		h := newHouseOver(t, ex, func(c *Config) { c.Authenticator = who })
 		h.grant("acme")
-		people := h.config.Authenticator.(tokens)
-		people["leaver"] = access.Principal{Tenant: "acme", Actor: "leaver", Roles: []access.Role{access.Reader}}
 		run := h.start("operator")
 		rec := &frames{ResponseRecorder: httptest.NewRecorder()}
 		ended := make(chan struct{})
@@ -178,7 +193,7 @@ func TestFollowerWhoMayNoMore(t *testing.T) {
 		if rec.Header().Get("Content-Type") != "text/event-stream" || !strings.Contains(rec.text(), "event: output\ndata: {\"stream\":\"stdout\",\"text\":\"hel\"}\n\n") {
 			t.Errorf("the stream is %v %q", rec.Header(), rec.text())
 		}
-		delete(people, "leaver")
+		who.gone.Store(true)
 		began := time.Now()
 		<-ended
 		if got := time.Since(began); got > heartbeat {
