@@ -65,7 +65,7 @@ func (w witness) metrics(t *testing.T) map[string]int64 {
 	add := func(name string, set attribute.Set, n int64) {
 		var labels []string
 		for _, kv := range set.ToSlice() {
-			labels = append(labels, string(kv.Key)+"="+kv.Value.Emit())
+			labels = append(labels, string(kv.Key)+"="+kv.Value.String())
 		}
 		slices.Sort(labels)
 		found[name+"{"+strings.Join(labels, ",")+"}"] = n
@@ -106,7 +106,7 @@ func (w witness) told(t *testing.T) string {
 func attributes(s sdktrace.ReadOnlySpan) map[string]string {
 	m := map[string]string{}
 	for _, kv := range s.Attributes() {
-		m[string(kv.Key)] = kv.Value.Emit()
+		m[string(kv.Key)] = kv.Value.String()
 	}
 	return m
 }
