@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs every file of testdata/script through the real binary, with
 // an empty home, real interpreters and the example skills.
 func TestScripts(t *testing.T) {
-	scripts(t, testscript.Params{Dir: "testdata/script"}, func(*testscript.Env) error { return nil })
+	scripts(t, testscript.Params{Dir: "testdata/script", Condition: kept("sqlite")}, func(*testscript.Env) error { return nil })
 }
 
 // TestScriptsOnPostgres: B9, every verb says the same where the store is
@@ -40,12 +41,22 @@ func TestScriptsOnPostgres(t *testing.T) {
 		files = append(files, "testdata/script/"+name+".txtar")
 	}
 	files = append(files, "testdata/postgres.txtar")
-	scripts(t, testscript.Params{Files: files}, func(env *testscript.Env) error {
+	scripts(t, testscript.Params{Files: files, Condition: kept("postgres")}, func(env *testscript.Env) error {
 		address, err := server.Schema()
 		env.Setenv("TRACON_STORE", "postgres")
 		env.Setenv("TRACON_DATABASE_URL", address)
 		return err
 	})
+}
+
+// kept makes the conditions by which a script asks where everything is kept.
+func kept(store string) func(string) (bool, error) {
+	return func(cond string) (bool, error) {
+		if cond != "sqlite" && cond != "postgres" {
+			return false, fmt.Errorf("there is no condition %q", cond)
+		}
+		return cond == store, nil
+	}
 }
 
 // onPostgres are the scripts that between them call each verb that reads or

@@ -32,6 +32,8 @@ type World struct {
 
 	mu     sync.Mutex
 	skills map[string]skill // by name
+
+	turn sync.Mutex // one order at a time sets a tenant's policy and is admitted under it
 }
 
 type skill struct {
@@ -83,6 +85,8 @@ func (w *World) Admit(ctx context.Context, o Order) (executor.Request, error) {
 	w.mu.Lock()
 	w.skills[name] = skill{b, o.Script}
 	w.mu.Unlock()
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	if err := w.grant(ctx, name, b, o); err != nil {
 		return executor.Request{}, fmt.Errorf("executortest: granting: %w", err)
 	}
