@@ -2,9 +2,11 @@ package limit
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -36,40 +38,83 @@ func Server(h http.Handler, logger *slog.Logger) *http.Server {
 
 // Patient gives each part of an answer of next that time to be taken, so that a
 // client that does not read is left. An answer as a whole may take as long as its
-// parts come.
+// parts come. What next left of a request's body must come within half of that time
+// from the answer on: the library reads a rest before it answers, and would wait for
+// it without an end.
 func Patient(next http.Handler, each time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &patient{ResponseWriter: w, control: http.NewResponseController(w), each: each}
+		if r.Body != nil && r.Body != http.NoBody {
+			r = r.WithContext(r.Context()) // the library looks at its own request's body
+			p.body = &unread{ReadCloser: r.Body}
+			r.Body = p.body
+		}
 		p.touch()
 		defer p.touch() // what is buffered is written behind the handler
+		defer p.hurry()
 		next.ServeHTTP(p, r)
 	})
 }
+
+// part is how much of an answer has the time of one.
+const part = 64 << 10
 
 type patient struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	each    time.Duration
+	body    *unread // nil: the request has none
 }
 
 // touch sets the deadline anew. Where the connection has none, the server's holds.
 func (p *patient) touch() { _ = p.control.SetWriteDeadline(time.Now().Add(p.each)) }
 
+// hurry bounds how long a rest of the body is waited for. Where there is none nothing
+// is bounded: the library listens on for the client's leaving.
+func (p *patient) hurry() {
+	if p.body != nil && !p.body.ended.Load() {
+		_ = p.control.SetReadDeadline(time.Now().Add(p.each / 2)) // there is time left to answer
+	}
+}
+
 func (p *patient) WriteHeader(status int) {
+	p.hurry()
 	p.touch()
 	p.ResponseWriter.WriteHeader(status)
 }
 
-func (p *patient) Write(b []byte) (int, error) {
-	p.touch()
-	return p.ResponseWriter.Write(b)
+func (p *patient) Write(b []byte) (n int, err error) {
+	for {
+		p.hurry()
+		p.touch()
+		next := b[n:min(len(b), n+part)]
+		wrote, err := p.ResponseWriter.Write(next)
+		if n += wrote; err != nil || n == len(b) {
+			return n, err
+		}
+	}
 }
 
 // FlushError is what http.ResponseController calls.
 func (p *patient) FlushError() error {
+	p.hurry()
 	p.touch()
 	return p.control.Flush()
 }
 
 // Unwrap lets http.ResponseController through.
 func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// unread is a body that notes that it was read to its end.
+type unread struct {
+	io.ReadCloser
+	ended atomic.Bool
+}
+
+func (u *unread) Read(b []byte) (int, error) {
+	n, err := u.ReadCloser.Read(b)
+	if err == io.EOF {
+		u.ended.Store(true)
+	}
+	return n, err
+}

@@ -9,7 +9,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -152,17 +154,21 @@ type slow struct {
 	header   http.Header
 	body     bytes.Buffer
 	deadline time.Time
+	read     time.Time     // the deadline of the body
+	pace     time.Duration // in which 64 KiB are taken
 }
 
 func (s *slow) Header() http.Header { return s.header }
 func (s *slow) WriteHeader(int)     {}
 func (s *slow) Write(b []byte) (int, error) {
+	time.Sleep(s.pace * time.Duration(len(b)) / (64 << 10))
 	if time.Now().After(s.deadline) {
 		return 0, context.DeadlineExceeded
 	}
 	return s.body.Write(b)
 }
 func (s *slow) SetWriteDeadline(at time.Time) error { s.deadline = at; return nil }
+func (s *slow) SetReadDeadline(at time.Time) error  { s.read = at; return nil }
 func (s *slow) Flush()                              {}
 
 // B10: each part of an answer has its time; an answer that takes an hour because its
@@ -181,7 +187,7 @@ func TestPatient(t *testing.T) {
 				}
 			}
 			time.Sleep(time.Hour)
-		}), WriteTime).ServeHTTP(w, nil)
+		}), WriteTime).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 		if w.body.Len() != 60 {
 			t.Errorf("%d parts, want 60", w.body.Len())
 		}
@@ -189,4 +195,92 @@ func TestPatient(t *testing.T) {
 			t.Errorf("what is buffered behind the handler has %v, want %v", left, WriteTime)
 		}
 	})
+}
+
+// B10: one large piece of an answer does not have the time of one part: who takes it
+// slowly and steadily gets it whole.
+func TestPatientWithLargePieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, large := &slow{header: http.Header{}, pace: time.Second}, make([]byte, 24<<20+1)
+		Patient(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if n, err := w.Write(large); n != len(large) || err != nil {
+				t.Errorf("%d bytes, %v; want %d", n, err, len(large))
+			}
+			if n, err := w.Write(nil); n != 0 || err != nil {
+				t.Errorf("nothing: %d bytes, %v", n, err)
+			}
+		}), WriteTime).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		if w.body.Len() != len(large) {
+			t.Errorf("%d bytes were taken, want %d", w.body.Len(), len(large))
+		}
+	})
+}
+
+// B10: a body that was read to its end has no deadline, else it would end what runs
+// on; one that was not has one from the answer on.
+func TestPatientWithBodies(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		body io.Reader
+		read bool
+		want time.Duration // zero: none
+	}{
+		{"none", nil, false, 0},
+		{"read", strings.NewReader("body"), true, 0},
+		{"not read", strings.NewReader("body"), false, WriteTime / 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &slow{header: http.Header{}}
+				Patient(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if tt.read {
+						_, _ = io.Copy(io.Discard, r.Body)
+					}
+					time.Sleep(time.Minute)
+					_, _ = io.WriteString(w, "x")
+				}), WriteTime).ServeHTTP(w, httptest.NewRequest("POST", "/", tt.body))
+				if got := time.Until(w.read); tt.want == 0 && !w.read.IsZero() || tt.want != 0 && got != tt.want {
+					t.Errorf("the body has %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// B10: a stranger who announces a body, is refused and sends nothing is let go:
+// whether the answer is short or long, whatever the body's form.
+func TestUnsentBodyIsLeft(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{ReadHeaderTimeout: HeaderTime, Handler: Patient(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		if r.URL.Path == "/long" {
+			_, _ = w.Write(make([]byte, 1<<20))
+		}
+	}), time.Second)}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	t.Cleanup(func() {
+		_ = s.Close()
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	for _, head := range []string{
+		"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"POST /long HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n",
+	} {
+		c := dial(t, l.Addr().String())
+		if _, err := io.WriteString(c, head); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(2 * time.Minute)) // the guard
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q is still held", head)
+		}
+	}
 }
