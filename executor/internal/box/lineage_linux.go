@@ -151,8 +151,20 @@ func (l Lineage) hasSince(pid int, since uint64) bool {
 		return true
 	}
 	env, err := os.ReadFile(dir + "environ")
+	// In the middle of an exec a process shows no environment for a moment: the kernel
+	// lays it out behind the new image. One that has none at all is not marked.
+	for look := 0; err == nil && len(env) == 0 && look < layoutLooks; look++ {
+		time.Sleep(layoutPause)
+		env, err = os.ReadFile(dir + "environ")
+	}
 	return err == nil && bytes.Contains(env, []byte(l.Mark))
 }
+
+// How often, and after which pause, a process without an environment is looked at again.
+const (
+	layoutLooks = 20
+	layoutPause = 250 * time.Microsecond
+)
 
 type stat struct {
 	state          byte
