@@ -257,7 +257,10 @@ func (a *app) grantAddCmd() *cobra.Command {
 		Long: `Grants what --digest names: the content that was reviewed. If a byte has changed
 since, nothing is granted, and the new digest is not told: review it again.
 
-Without --digest it shows the content and asks, where there is a terminal.`,
+Without --digest it shows the content and asks, where there is a terminal.
+
+A grant switches nothing on. Where the host, the tenant or a list of interpreters
+still refuses the script, that is said on standard error, with what opens it.`,
 		Example: `  tracon grant add unit-converter scripts/convert.py --digest sha256:…
   tracon grant add sales-report --all-scripts --expires 720h --reason "month end" --digest sha256:…`,
 		Args:              refArgs(&all),
@@ -292,6 +295,7 @@ Without --digest it shows the content and asks, where there is a terminal.`,
 				case err != nil:
 					return err
 				}
+				defer a.sayShut(ctx, b, []grant.Grant{made})
 				if a.json {
 					return a.printJSON(made)
 				}

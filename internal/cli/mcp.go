@@ -6,10 +6,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -23,7 +26,8 @@ skill or a folder of skills.
 
 The model lists, loads and reads them. It is offered to run scripts when one is
 granted, and no longer when none is: a grant that is made or taken back meanwhile
-(` + "`tracon grant add`, `tracon grant revoke`" + `) counts at once. Each call passes the
+(` + "`tracon grant add`, `tracon grant revoke`" + `) counts at once. What still stands in
+the way, such as a switch, is said on standard error at the start. Each call passes the
 same gates as ` + "`tracon run`" + `, and stands in the same log.
 
 Standard output is the protocol's, which is JSON already: --json changes nothing.
@@ -42,12 +46,30 @@ A client is told of it in one line; docs/clients.md has that line for the usual 
 						return err
 					}
 				}
+				if err := a.sayNotOffered(ctx, a.local(h)); err != nil {
+					return err
+				}
 				log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 				p := access.Principal{Tenant: a.tenant, Actor: a.who(), Roles: []access.Role{access.Operator}}
 				return h.ServeStdio(ctx, io.NopCloser(a.in), nopWriteCloser{a.out}, p, version().Version, log)
 			})
 		},
 	}
+}
+
+// sayNotOffered says why the client is not offered to run scripts, or why what it runs
+// is refused.
+func (a *app) sayNotOffered(ctx context.Context, b backend) error {
+	grants, err := b.Grants(ctx, grant.Filter{Limit: 1000})
+	if err != nil {
+		return err
+	}
+	grants = slices.DeleteFunc(slices.Clone(grants), func(g grant.Grant) bool { return !g.InForce(time.Now()) })
+	if len(grants) == 0 {
+		a.say("tracon: no script is granted to tenant %s, so the model only reads skills; `tracon grant review FOLDER SCRIPT` shows one, and the command that grants it", b.Tenant())
+	}
+	a.sayShut(ctx, b, grants)
+	return nil
 }
 
 // addSkills adds the skill in the folder, or those below it where it is none.

@@ -22,9 +22,8 @@ const firstKeyFile = "first.key"
 func (a *app) serveCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the management API",
-		Long: `Serves the management API, with runs, until it is told to stop by an interrupt or by
-SIGTERM. It then takes no more runs, waits for those under way (drain), stops the
+		Short: "Serve the management API, runs, and /mcp for models",
+		Long: `Serves the management API, runs and, at /mcp, models, until an interrupt or SIGTERM. It then takes no more runs, waits for those under way (drain), stops the
 others, and ends when what came of each is written. SIGHUP has it read the
 configuration again, all of it or nothing.
 
