@@ -47,22 +47,33 @@ type ahead struct {
 
 // take returns a box of the kind that waits, or nil.
 func (a *ahead) take(k kind) *hull {
+	h := a.next(k)
+	if h == nil {
+		return nil
+	}
+	// No other call waits for this: a folder of the host may be slow to answer.
+	if !a.fresh(h) {
+		a.drop(h)
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.served++
+	return h
+}
+
+// next takes the box of the kind that was made first from those that wait, or nil.
+func (a *ahead) next(k kind) *hull {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire()
-	for i, h := range a.waiting {
-		if h.kind != k {
-			continue
-		}
-		a.waiting = slices.Delete(a.waiting, i, i+1)
-		if !a.fresh(h) {
-			a.drop(h)
-			return nil
-		}
-		a.served++
-		return h
+	i := slices.IndexFunc(a.waiting, func(h *hull) bool { return h.kind == k })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	h := a.waiting[i]
+	a.waiting = slices.Delete(a.waiting, i, i+1)
+	return h
 }
 
 // expire lets go of what has waited for too long, and of all when something was

@@ -166,6 +166,55 @@ func TestAheadOfAnotherKind(t *testing.T) {
 	}
 }
 
+// B10: while the host is asked whether a box shows what is there now, which a slow
+// folder may take long to answer, no other call waits; and a box that shows something
+// else serves none.
+func TestAheadOfASlowFolder(t *testing.T) {
+	for _, fresh := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			a, razed := keeper(4)
+			asked := 0
+			a.fresh = func(*hull) bool {
+				asked++
+				if !a.mu.TryLock() {
+					t.Error("other calls wait while the host is asked")
+				} else {
+					a.mu.Unlock()
+				}
+				return fresh
+			}
+			a.call(of("a"))
+			a.call(of("a"))
+			h := a.take(of("a"))
+			a.close()
+			if (h != nil) != fresh || asked != 1 || (a.served == 1) != fresh || (len(*razed) == 0) != fresh {
+				t.Errorf("fresh: %v; served: %v, asked %d times, let go of %d", fresh, h != nil, asked, len(*razed))
+			}
+		})
+	}
+}
+
+// B2: a folder that is shown by a link to it is another one when what the link
+// leads to was replaced.
+func TestAheadOfALink(t *testing.T) {
+	dir := t.TempDir()
+	folder, link := filepath.Join(dir, "folder"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(folder, 0o755), os.Symlink(folder, link)); err != nil {
+		t.Fatal(err)
+	}
+	l := layout{binds: []bind{{path: link, folder: true}}}
+	before := l.inodes()
+	if !slices.Equal(before, l.inodes()) {
+		t.Error("what nobody replaced is another one")
+	}
+	if err := errors.Join(os.Rename(folder, folder+"-before"), os.Mkdir(folder, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(before, l.inodes()) {
+		t.Error("what was replaced is the same")
+	}
+}
+
 // A box that cannot be made is missed by nobody, and one that was being made when
 // the end came is let go of.
 func TestAheadThatComesToNothing(t *testing.T) {

@@ -93,9 +93,10 @@ func (s *setup) expect(r *staged, n int) *expectation {
 		status["Groups"] = ""
 	}
 	filter, _ := s.filterOf(r.order.frame)
+	stdout, stderr := r.streams.Writers()
 	x := &expectation{
 		status: status, namespaces: s.namespaces, cgroup: r.hull.group.path, cgroups: n, program: r.program, rlimits: r.order.rlimits,
-		users: id[0], groups: id[1], landlock: s.landlock.abi, filter: filter,
+		users: id[0], groups: id[1], landlock: s.landlock.abi, filter: filter, streams: [3]*os.File{r.stdin, stdout, stderr},
 		mounts: map[string]uint64{
 			"/":     attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,
 			"/proc": attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,

@@ -30,6 +30,7 @@ type expectation struct {
 	deep       []string          // those whose mounts below need the same flags
 	cgroup     string            // what each line of /proc/PID/cgroup must hold that limits it
 	cgroups    int               // in how many lines
+	streams    [3]*os.File       // standard input, output and error of the call
 	program    *os.File          // the interpreter
 	rlimits    []rlimit
 }
@@ -190,12 +191,22 @@ func (x *expectation) lookFiles(proc *procFolder, p *posture) error {
 	if want := []string{"0", "1", "2", "3", "4"}; !slices.Equal(open, want) {
 		return fmt.Errorf("it has the files %v open, and must have %v", open, want)
 	}
-	var got, want unix.Stat_t
-	if err := errors.Join(proc.stat(fmt.Sprintf("fd/%d", programFD), &got), unix.Fstat(int(x.program.Fd()), &want)); err != nil {
+	same, err := proc.same(programFD, x.program)
+	if err != nil {
 		return err
 	}
-	if got.Dev != want.Dev || got.Ino != want.Ino {
+	if !same {
 		return errors.New("what it would start is not the interpreter that was opened")
+	}
+	// They came in a message, of which the kernel leaves out what it has no room for.
+	for n, f := range x.streams {
+		same, err := proc.same(n, f)
+		if err != nil {
+			return err
+		}
+		if !same {
+			return fmt.Errorf("its file %d is not that of the call", n)
+		}
 	}
 	environ, err := proc.read("environ")
 	if err != nil {

@@ -113,6 +113,7 @@ func TestKnockOut(t *testing.T) {
 		{"descriptors", without(func(s *step) bool {
 			return s.stage == stageDescs && s.nr == unix.SYS_CLOSE_RANGE && s.args[0].n == programFD+1
 		}), nil, "it has the files"},
+		{"standard output", without(func(s *step) bool { return s.nr == unix.SYS_DUP3 && s.args[1].n == 1 }), nil, "its file 1 is not that of the call"},
 		{"working directory", without(func(s *step) bool { return s.stage == stageWorkDir && s.nr != unix.SYS_UMASK }), nil, "its working directory is /"},
 		{"umask", without(func(s *step) bool { return s.nr == unix.SYS_UMASK }), nil, "Umask is"},
 	} {

@@ -115,8 +115,8 @@ func (l *layout) folders() []string {
 // An inode is a file or a folder of the host, whatever it is called.
 type inode struct{ dev, ino uint64 }
 
-// inodes returns what the paths of the host that are shown lead to now. Those of an
-// image have one place for good.
+// inodes returns what the paths of the host that are shown lead to now, by the links
+// that a box follows when it shows them. Those of an image have one place for good.
 func (l layout) inodes() []inode {
 	if l.image != nil {
 		return nil
@@ -124,7 +124,7 @@ func (l layout) inodes() []inode {
 	list := make([]inode, len(l.binds))
 	for i, b := range l.binds {
 		var st unix.Stat_t
-		if err := unix.Lstat(b.path, &st); err == nil {
+		if err := unix.Stat(b.path, &st); err == nil {
 			list[i] = inode{st.Dev, st.Ino}
 		}
 	}
