@@ -54,7 +54,7 @@ func (j *job) execute(ctx context.Context) (Outcome, error) {
 		return a.out, a.err
 	case <-ctx.Done():
 		if decided.CompareAndSwap(undecided, byCaller) {
-			return Outcome{}, cancelled(ctx)
+			return j.known(Outcome{}), cancelled(ctx)
 		}
 		a := <-ended // the answer was there first; it is being written
 		return a.out, a.err
@@ -95,7 +95,7 @@ func (j *job) keep(ctx context.Context, stop context.CancelCauseFunc, decided *a
 				Notes: []string{"the executor had not answered at the wait limit; its work may go on"}}
 		}
 	}
-	a.out.Duration = time.Since(start)
+	a.out.Duration = time.Since(start).Truncate(time.Microsecond)
 	if a.err != nil && ctx.Err() != nil && !a.out.Abandoned && !lost {
 		decided.CompareAndSwap(undecided, byCaller) // the executor was told before the caller was
 	}
@@ -156,8 +156,8 @@ func (j *job) outcome(res executor.Result) Outcome {
 // finish writes the ending and the record in one transaction, gives the slot
 // back, and tells the observer. It returns what the caller gets.
 func (j *job) finish(out Outcome, err error) (Outcome, error) {
-	out.ID, out.Waited, out.Receipt = j.req.ID(), j.waited, j.req.Receipt()
-	out.Digest, out.GrantID, out.Standing = j.req.Digest(), j.req.GrantID(), j.req.Standing()
+	out = j.known(out)
+	out.Ended = time.Now().UTC().Truncate(time.Microsecond)
 	ctx := context.Background() // the ending is written whether or not somebody still waits for it
 	ending, facts := j.ending(out, err)
 	var commit func(context.Context, audit.Pending) error
@@ -185,9 +185,17 @@ func (j *job) finish(out Outcome, err error) (Outcome, error) {
 	err = errors.Join(err, werr)
 	j.done(Observation{Request: j.req, Outcome: out, Err: err})
 	if err != nil && werr == nil {
-		return Outcome{ID: out.ID}, err
+		return j.known(Outcome{Duration: out.Duration, Ended: out.Ended, Abandoned: out.Abandoned}), err
 	}
 	return out, err
+}
+
+// known is out with what stands of the call since it was admitted, whatever comes
+// of it.
+func (j *job) known(out Outcome) Outcome {
+	out.ID, out.Admitted, out.Waited, out.Receipt = j.req.ID(), j.admitted, j.waited, j.req.Receipt()
+	out.Digest, out.GrantID, out.Standing = j.req.Digest(), j.req.GrantID(), j.req.Standing()
+	return out
 }
 
 // ending names what came of the call, with what else the log says of it. An
@@ -243,7 +251,7 @@ func (j *job) record(out Outcome, ending string) toolcall.Record {
 		Digest: req.Digest(), ScriptDigest: req.ScriptDigest(), Grant: req.GrantID(),
 		Executor: req.Standing().Executor, Tier: string(req.Standing().Tier),
 		ArgumentsBytes: len(req.Arguments()), ArgumentsDigest: bundle.Sum(req.Arguments()), ArgumentsSalt: req.ArgumentsSalt(),
-		Admitted: j.admitted, Ended: time.Now(), Waited: j.waited, Duration: out.Duration,
+		Admitted: j.admitted, Ended: out.Ended, Waited: j.waited, Duration: out.Duration,
 		Ending: ending, Abandoned: out.Abandoned, StdoutBytes: len(out.Stdout), StderrBytes: len(out.Stderr),
 		OutputFiles: len(out.Outputs), Truncated: out.Truncated, Notes: out.Notes, AdmissionIndex: req.Receipt().Index(),
 	}

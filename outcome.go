@@ -14,7 +14,8 @@ import (
 	"github.com/tracon-go/tracon/slot"
 )
 
-// An Outcome is what came of a call that reached the executor.
+// An Outcome is what came of a call that was admitted. Times and durations are in
+// whole microseconds, as records have them.
 type Outcome struct {
 	ID        string          // of the call
 	Ending    executor.Ending // how the script ended
@@ -26,6 +27,8 @@ type Outcome struct {
 	Notes     []string        // what the user should know
 	Duration  time.Duration   // of the executor's call, by the host's clock
 	Waited    time.Duration   // for a slot
+	Admitted  time.Time       // when every gate had said yes, UTC
+	Ended     time.Time       // as its record has it, UTC; zero for a caller who was told "cancelled" before the executor had answered
 	Abandoned bool            // the executor had not answered at the wait limit; its work may go on
 	Digest    bundle.Digest   // of the closure that ran
 	GrantID   string          // of the grant that opened the gates

@@ -20,7 +20,8 @@ const receiptTime = time.Minute
 
 // prove adds the receipt of the admission to what the caller gets. The call has
 // been recorded, so where there is none it says so and no more. Who was told that
-// the call was cancelled waits for nothing.
+// the call was cancelled waits for nothing: the outcome names the admission, and
+// its receipt can be had by that.
 func (r *Runner) prove(ctx context.Context, j *job, out Outcome, err error) Outcome {
 	if r.receipts == nil || errors.Is(err, ErrCancelled) {
 		return out
@@ -33,6 +34,6 @@ func (r *Runner) prove(ctx context.Context, j *job, out Outcome, err error) Outc
 		out.Notes = append(out.Notes, "there is no signed receipt for this call; the operator's log says why")
 		return out
 	}
-	out.Receipt, out.Proof = j.req.Receipt(), proof // of a call that failed too
+	out.Proof = proof // of a call that failed too
 	return out
 }

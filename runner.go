@@ -234,7 +234,8 @@ func (r *Runner) Stats() Stats {
 // A *gate.Denial when a gate refused, before or after the wait. ErrBusy,
 // ErrCancelled, ErrExecutorUnavailable, ErrExecutorFailed, and
 // audit.ErrUnavailable as they say. When the ending could not be written the
-// Outcome is returned with the error. Any other error means that something
+// Outcome is returned with the error. With any error of a call that was admitted
+// the Outcome says which call it was, what it was to run, and its Receipt. Any other error means that something
 // could not be read, and nothing ran. [Code] and [ModelText] read both results.
 func (r *Runner) Run(ctx context.Context, call gate.Call) (Outcome, error) {
 	defer call.Live.Close()
@@ -302,9 +303,13 @@ func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
 		}
 		return nil, err
 	}
-	j := &job{r: r, req: req, admitted: time.Now()}
+	since := time.Now()
+	j := &job{r: r, req: req, admitted: req.Live().AdmittedAt()}
+	if j.admitted.IsZero() { // nobody looks
+		j.admitted = since.UTC().Truncate(time.Microsecond)
+	}
 	held, err := p.Wait(ctx, r.slotWait)
-	j.waited = time.Since(j.admitted)
+	j.waited = time.Since(since).Truncate(time.Microsecond)
 	if err == nil {
 		if err = r.gate.Confirm(ctx, req); err == nil {
 			j.slot = held

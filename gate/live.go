@@ -3,6 +3,7 @@ package gate
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Stream is one of a script's two output streams.
@@ -29,6 +30,7 @@ type Live struct {
 	dropped  atomic.Int64
 	admitted chan struct{}
 	started  chan struct{}
+	at       time.Time // set before admitted is closed
 	admit    sync.Once
 	start    sync.Once
 
@@ -56,6 +58,20 @@ func (l *Live) Admitted() <-chan struct{} {
 	return l.admitted
 }
 
+// AdmittedAt returns when Admitted was closed, in UTC and whole microseconds; zero
+// until then, and of the nil Live.
+func (l *Live) AdmittedAt() time.Time {
+	if l == nil {
+		return time.Time{}
+	}
+	select {
+	case <-l.admitted:
+		return l.at
+	default:
+		return time.Time{}
+	}
+}
+
 // Started is closed when the call has its slot and goes to the executor. That of
 // the nil Live never is.
 func (l *Live) Started() <-chan struct{} {
@@ -68,7 +84,10 @@ func (l *Live) Started() <-chan struct{} {
 // pass closes Admitted.
 func (l *Live) pass() {
 	if l != nil {
-		l.admit.Do(func() { close(l.admitted) })
+		l.admit.Do(func() {
+			l.at = time.Now().UTC().Truncate(time.Microsecond)
+			close(l.admitted)
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tracon-go/tracon"
@@ -27,9 +28,9 @@ type View struct {
 	Actor   string // who started it
 	Skill   string
 	Script  string
-	Begun   time.Time // when the call came
+	Begun   time.Time // when it was admitted
 	Stage   Stage
-	Ended   time.Time      // zero until it has ended
+	Ended   time.Time      // zero until it has ended; as its record has it, where that is known
 	Outcome tracon.Outcome // once it has ended; shared, so read only
 	Err     error          // the same, as the runner returned it: for the operator
 }
@@ -44,10 +45,11 @@ func (v View) Code() string {
 
 // run is one call from its coming until it is forgotten.
 type run struct {
-	call     gate.Call       // without its arguments, its inputs and its live output
-	admitted <-chan struct{} // closed when every gate has said yes
-	started  <-chan struct{} // closed when it has its slot
-	begun    time.Time
+	call     gate.Call                 // without its arguments, its inputs and its live output
+	admitted <-chan struct{}           // closed when every gate has said yes
+	started  <-chan struct{}           // closed when it has its slot
+	live     atomic.Pointer[gate.Live] // nil once it has ended
+	begun    time.Time                 // when the call came
 	stop     context.CancelCauseFunc
 	feed     *feed
 	done     chan struct{} // closed when the fields below are set
@@ -68,19 +70,31 @@ func (r *run) execute(ctx context.Context, runner Runner, call gate.Call) {
 	r.out, r.err = runner.Run(ctx, call) // it ends the live output
 	call.Live.Close()                    // a runner of somebody else's may not
 	pump.Wait()
-	r.ended = time.Now()
+	r.ended = r.out.Ended
+	if r.ended.IsZero() {
+		r.ended = time.Now().UTC().Truncate(time.Microsecond)
+	}
 	close(r.done)
+	r.live.Store(nil)
 	r.feed.add(Event{Kind: End})
 	r.size = r.cost()
 }
 
 func (r *run) view() View {
+	live := r.live.Load() // before done is looked at
 	v := View{ID: r.call.ID, Tenant: r.call.Tenant, Actor: r.call.Actor, Skill: r.call.Skill, Script: r.call.Script, Begun: r.begun, Stage: Queued}
 	switch {
 	case closed(r.done):
 		v.Stage, v.Ended, v.Outcome, v.Err = Ended, r.ended, r.out, r.err
+		if at := r.out.Admitted; !at.IsZero() {
+			v.Begun = at
+		}
+		return v
 	case closed(r.started):
 		v.Stage = Running
+	}
+	if at := live.AdmittedAt(); !at.IsZero() {
+		v.Begun = at
 	}
 	return v
 }

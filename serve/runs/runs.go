@@ -122,8 +122,9 @@ func (r *Runs) begin(ctx context.Context, call *gate.Call, ended func(View)) (*r
 	known := *call
 	known.Arguments, known.Inputs, known.Live = nil, nil, nil // what is kept of it costs little
 	ctx, stop := context.WithCancelCause(ctx)
-	n := &run{call: known, admitted: call.Live.Admitted(), started: call.Live.Started(), begun: time.Now(), stop: stop,
+	n := &run{call: known, admitted: call.Live.Admitted(), started: call.Live.Started(), begun: time.Now().UTC().Truncate(time.Microsecond), stop: stop,
 		feed: newFeed(r.limits.LiveBytes), done: make(chan struct{})}
+	n.live.Store(call.Live)
 	leave, err := r.enter(n, *call)
 	if err != nil {
 		stop(err)
