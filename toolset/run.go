@@ -34,17 +34,18 @@ type input struct {
 // ranJSON is what came of a script.
 type ranJSON struct {
 	problemJSON
-	Call      string       `json:"call,omitempty"`
-	ExitCode  *int         `json:"exitCode"`
-	Signal    *int         `json:"signal"`
-	TimedOut  bool         `json:"timedOut"`
-	Truncated bool         `json:"truncated"` // by the policy's limit, not by that of what a model is shown
-	Stdout    stream       `json:"stdout"`
-	Stderr    stream       `json:"stderr"`
-	Outputs   []outputJSON `json:"outputs"`
-	Notes     []string     `json:"notes"`
-	Seconds   float64      `json:"durationSeconds"`
-	Receipt   *receiptJSON `json:"receipt,omitempty"`
+	Call      string        `json:"call,omitempty"`
+	Digest    bundle.Digest `json:"digest"` // of what ran
+	ExitCode  *int          `json:"exitCode"`
+	Signal    *int          `json:"signal"`
+	TimedOut  bool          `json:"timedOut"`
+	Truncated bool          `json:"truncated"` // by the policy's limit, not by that of what a model is shown
+	Stdout    stream        `json:"stdout"`
+	Stderr    stream        `json:"stderr"`
+	Outputs   []outputJSON  `json:"outputs"`
+	Notes     []string      `json:"notes"`
+	Seconds   float64       `json:"durationSeconds"`
+	Receipt   *receiptJSON  `json:"receipt,omitempty"`
 }
 
 type outputJSON struct {
@@ -87,9 +88,27 @@ func (s *Session) run(ctx context.Context, arguments json.RawMessage, live *gate
 		if refused && denied.Gate == gate.NameGate {
 			p.Names = s.scripts(ctx, in.Skill)
 		}
-		return failed(p)
+		return failedCall(p, out)
 	}
 	return s.outcome(out)
+}
+
+// failedJSON is what is told of a call that failed: of one that was admitted, what
+// proves it.
+type failedJSON struct {
+	problemJSON
+	Call    string         `json:"call,omitempty"`
+	Digest  *bundle.Digest `json:"digest,omitempty"` // of what ran, or was to
+	Receipt *receiptJSON   `json:"receipt,omitempty"`
+}
+
+func failedCall(p problemJSON, out tracon.Outcome) Result {
+	r := failed(p)
+	if !out.Receipt.Valid() {
+		return r
+	}
+	r.Structured = marshal(failedJSON{p, out.ID, &out.Digest, &receiptJSON{out.Receipt.Index(), out.Receipt.Hash().String()}})
+	return r
 }
 
 // arguments returns the one form that was used, or what is wrong.
@@ -169,7 +188,7 @@ func (s *Session) scripts(ctx context.Context, name string) []string {
 func (s *Session) outcome(out tracon.Outcome) Result {
 	j := ranJSON{
 		problemJSON: problemJSON{Status: codeOK, Message: tracon.ModelText(out, nil)},
-		Call:        out.ID, Truncated: out.Truncated, Notes: append([]string{}, out.Notes...), Seconds: out.Duration.Seconds(),
+		Call:        out.ID, Digest: out.Digest, Truncated: out.Truncated, Notes: append([]string{}, out.Notes...), Seconds: out.Duration.Seconds(),
 		Stdout: shown(out.Stdout, s.t.c.StreamBytes), Stderr: shown(out.Stderr, s.t.c.StreamBytes), Outputs: []outputJSON{},
 	}
 	if out.Receipt.Valid() {

@@ -162,6 +162,7 @@ var (
 
 	ran = answer(map[string]schema{
 		"call":     text("The call's id, for the operator."),
+		"digest":   text("Of the skill as it ran."),
 		"exitCode": {Type: []string{"integer", "null"}, Description: "The exit code; null where there is none."},
 		"signal":   {Type: []string{"integer", "null"}, Description: "The signal that ended the script; null where none did."},
 		"timedOut": boolean, "truncated": boolean, "stdout": shownStream, "stderr": shownStream,

@@ -352,6 +352,10 @@ func TestNothingOfTheHost(t *testing.T) {
 	if !r.Failed || told(t, r, "status") != "executor_failed" {
 		t.Errorf("%s", r.Structured)
 	}
+	// B7: it was admitted, so it is told with what proves it.
+	if told(t, r, "call") == "" || !strings.HasPrefix(told(t, r, "digest"), "sha256:") || !strings.Contains(string(r.Structured), `"receipt":{"index":`) {
+		t.Errorf("it is told without its proof: %s", r.Structured)
+	}
 	for _, leak := range []string{"/srv", "hunter2", root} {
 		if strings.Contains(r.Text+string(r.Structured), leak) {
 			t.Errorf("%q leaked: %s", leak, r.Text)
