@@ -77,8 +77,10 @@ func (s *server) follow(ctx context.Context, f *runs.Follower, w *eventWriter) {
 				return
 			}
 			w.comment()
+		case e.Kind == runs.End:
+			w.event(client.EventEnd, e.Seq, s.settled(ctx, toRun(f.View(), false)))
 		default:
-			w.runEvent(e, f)
+			w.runEvent(e)
 		}
 	}
 }
@@ -111,7 +113,7 @@ func stream(write func(*eventWriter)) *huma.StreamResponse {
 	}}
 }
 
-func (w *eventWriter) runEvent(e runs.Event, f *runs.Follower) {
+func (w *eventWriter) runEvent(e runs.Event) {
 	switch e.Kind {
 	case runs.Started:
 		w.event(client.EventStarted, e.Seq, struct{}{})
@@ -123,8 +125,6 @@ func (w *eventWriter) runEvent(e runs.Event, f *runs.Follower) {
 		w.event(client.EventOutput, e.Seq, client.EventText{Stream: stream, Text: e.Text})
 	case runs.Gap:
 		w.event(client.EventGap, e.Seq, client.EventLost{Bytes: e.Lost})
-	case runs.End:
-		w.event(client.EventEnd, e.Seq, toRun(f.View(), false))
 	}
 }
 

@@ -74,15 +74,17 @@ func (s *server) listRuns(ctx context.Context, p access.Principal, in *struct {
 		return nil, err
 	}
 	var all []client.Run
-	known := map[string]bool{}
+	known := map[string]int{} // where it stands in all
 	for _, v := range here {
-		known[v.ID] = true
+		known[v.ID] = len(all)
 		all = append(all, withoutOutput(toRun(v, false)))
 	}
 	for _, r := range records {
-		if !known[r.ID] {
-			all = append(all, recordedRun(r))
+		if i, ok := known[r.ID]; ok {
+			all[i] = settledBy(all[i], r)
+			continue
 		}
+		all = append(all, recordedRun(r))
 	}
 	slices.SortFunc(all, func(a, b client.Run) int { return strings.Compare(b.ID, a.ID) })
 	page := client.Page[client.Run]{Items: []client.Run{}}
@@ -106,7 +108,7 @@ func (s *server) getRun(ctx context.Context, p access.Principal, in *runID) (*an
 func (s *server) run(ctx context.Context, tenant, id string) (client.Run, error) {
 	v, err := s.Runs.Run(tenant, id)
 	if err == nil {
-		return toRun(v, false), nil
+		return s.settled(ctx, toRun(v, false)), nil
 	}
 	r, err := s.Store.Call(ctx, tenant, id)
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
@@ -240,9 +242,19 @@ func TestRunFailed(t *testing.T) {
 			if run.Code != code || run.Ending != code || run.Text == "" || run.ExitCode != nil || (run.Stdout != nil) != (code == "timed_out") {
 				t.Errorf("the run is %s", r.body)
 			}
+			rec, err := h.config.Store.Call(t.Context(), "acme", run.ID)
+			h.must(err)
+			old := recordedRun(rec)
+			if !run.Begun.Equal(old.Begun) || !run.Ended.Equal(old.Ended) || run.DurationSeconds != old.DurationSeconds ||
+				run.WaitedSeconds != old.WaitedSeconds || run.Text != old.Text || run.Code != old.Code {
+				t.Errorf("B7: it is told otherwise when its record alone is kept: %+v, then %+v", run, old)
+			}
 			var page client.Page[client.Run]
 			h.ask("reader", "GET", "/v1/runs", nil).into(200, &page)
 			h.ask("reader", "GET", "/v1/runs/"+run.ID, nil).into(200, &list)
+			if run.Audit == nil || run.Audit.Hash == "" || run.Digest == "" || run.Grant == "" || run.Executor == "" || run.Tier == "" {
+				t.Errorf("B7: it was admitted, and is told without its proof: %s", r.body)
+			}
 			if all := string(r.body) + fmt.Sprintf("%+v %+v", page, list); strings.Contains(all, "secret") || strings.Contains(all, "12345") {
 				t.Errorf("the executor's own words are told: %s", all)
 			}
@@ -361,7 +373,23 @@ func TestRunCancel(t *testing.T) {
 		if run.State != client.RunEnded || run.Code != "cancelled" || run.CancelledBy != "admin at acme" {
 			t.Errorf("the run is %+v", run)
 		}
+		if run.Audit == nil || run.Digest == "" || run.Grant == "" || run.Executor == "" {
+			t.Errorf("B7: it was admitted, and is told without it: %+v", run)
+		}
 		synctest.Wait()
+		var later client.Run
+		var page client.Page[client.Run]
+		h.ask("reader", "GET", "/v1/runs/"+run.ID, nil).into(200, &later)
+		h.ask("reader", "GET", "/v1/runs", nil).into(200, &page)
+		rec, err := h.config.Store.Call(t.Context(), "acme", run.ID)
+		h.must(err)
+		want := recordedRun(rec)
+		want.CancelledBy, want.Audit = "admin at acme", run.Audit
+		for name, got := range map[string]client.Run{"alone": later, "in the list": page.Items[0]} {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("B7: %s it is not as its record says (-want +got):\n%s", name, diff)
+			}
+		}
 		if e := h.ending("acme", run.ID); e.Fact("ending") != "cancelled" || e.Fact("cancelledBy") != "admin at acme" {
 			t.Errorf("the log says %+v", e)
 		}

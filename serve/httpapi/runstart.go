@@ -337,7 +337,7 @@ func (s *server) replayed(ctx context.Context, p access.Principal, found idempot
 			return nil, err
 		}
 	}
-	return replay(s.state(run)), nil
+	return replay(s.state(s.settled(ctx, run))), nil
 }
 
 func encode(run client.Run) []byte {

@@ -1,9 +1,12 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 
 	"github.com/tracon-go/tracon"
+	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/runs"
 	"github.com/tracon-go/tracon/toolcall"
@@ -20,7 +23,18 @@ func toRun(v runs.View, data bool) client.Run {
 	if c, ok := errors.AsType[*tracon.Cancellation](v.Err); ok && r.Code == "cancelled" {
 		r.CancelledBy = c.By
 	}
-	if v.Err != nil { // there is no outcome, or none that was recorded
+	r.Abandoned, r.DurationSeconds, r.WaitedSeconds = out.Abandoned, out.Duration.Seconds(), out.Waited.Seconds()
+	if out.Receipt.Valid() { // it was admitted, whatever came of it
+		r.Digest, r.Grant, r.Executor, r.Tier = out.Digest.String(), out.GrantID, out.Standing.Executor, string(out.Standing.Tier)
+		r.Audit = &client.Admitted{Index: out.Receipt.Index(), Hash: out.Receipt.Hash().String()}
+		if !out.Proof.IsZero() {
+			if text, err := out.Proof.MarshalText(); err == nil { // else it is one that none can read
+				r.Audit.Receipt = string(text)
+			}
+		}
+	}
+	r.Notes = out.Notes
+	if v.Err != nil { // there is no output, or none that was recorded
 		r.Ending = r.Code
 		return r
 	}
@@ -30,7 +44,7 @@ func toRun(v runs.View, data bool) client.Run {
 	if n, ok := out.Ending.Signal(); ok {
 		r.Signal = &n
 	}
-	r.Abandoned, r.Truncated, r.Replaced, r.Notes = out.Abandoned, out.Truncated, out.Replaced, out.Notes
+	r.Truncated, r.Replaced = out.Truncated, out.Replaced
 	r.Stdout, r.Stderr, r.StdoutBytes, r.StderrBytes = &out.Stdout, &out.Stderr, len(out.Stdout), len(out.Stderr)
 	r.OutputFiles = len(out.Outputs)
 	for _, f := range out.Outputs {
@@ -40,16 +54,6 @@ func toRun(v runs.View, data bool) client.Run {
 		}
 		r.Outputs = append(r.Outputs, o)
 		r.OutputBytes += o.Size
-	}
-	r.DurationSeconds, r.WaitedSeconds = out.Duration.Seconds(), out.Waited.Seconds()
-	r.Digest, r.Grant, r.Executor, r.Tier = out.Digest.String(), out.GrantID, out.Standing.Executor, string(out.Standing.Tier)
-	if out.Receipt.Valid() {
-		r.Audit = &client.Admitted{Index: out.Receipt.Index(), Hash: out.Receipt.Hash().String()}
-		if !out.Proof.IsZero() {
-			if text, err := out.Proof.MarshalText(); err == nil { // else it is one that none can read
-				r.Audit.Receipt = string(text)
-			}
-		}
 	}
 	return r
 }
@@ -66,7 +70,52 @@ func recordedRun(r toolcall.Record) client.Run {
 	if r.ExitCode == nil && r.Signal == nil {
 		run.Code = r.Ending
 	}
+	run.Text = recordedText(r)
 	return run
+}
+
+// recordedText is [tracon.ModelText] of what a record tells. Which gate refused stands
+// in the log alone.
+func recordedText(r toolcall.Record) string {
+	switch {
+	case r.Ending == "refused" || r.ExitCode != nil:
+		return ""
+	case r.Signal != nil:
+		return tracon.ModelText(tracon.Outcome{Ending: executor.Signaled(*r.Signal)}, nil)
+	}
+	for _, e := range []executor.Ending{executor.Expired(), executor.OutOfMemory(), executor.PolicyViolation(), executor.OutputFlood()} {
+		if e.Name() == r.Ending {
+			return tracon.ModelText(tracon.Outcome{Ending: e}, nil)
+		}
+	}
+	for _, err := range []error{tracon.ErrBusy, audit.ErrUnavailable, tracon.ErrExecutorUnavailable, tracon.ErrExecutorFailed, tracon.ErrCancelled} {
+		if tracon.Code(tracon.Outcome{}, err) == r.Ending {
+			return tracon.ModelText(tracon.Outcome{}, err)
+		}
+	}
+	return tracon.ModelText(tracon.Outcome{}, nil)
+}
+
+// settled is run with what its record says, once there is one: a caller is told
+// "cancelled" before the executor has answered.
+func (s *server) settled(ctx context.Context, run client.Run) client.Run {
+	if run.Code != "cancelled" || run.Audit == nil {
+		return run
+	}
+	r, err := s.Store.Call(ctx, run.Tenant, run.ID)
+	if err != nil { // its ending is not written yet
+		return run
+	}
+	return settledBy(run, r)
+}
+
+func settledBy(run client.Run, r toolcall.Record) client.Run {
+	if run.Code != "cancelled" || run.Audit == nil || run.Audit.Index != r.AdmissionIndex {
+		return run
+	}
+	told := recordedRun(r)
+	told.CancelledBy, told.Audit = run.CancelledBy, run.Audit
+	return told
 }
 
 // withoutOutput is r as a list has it.
