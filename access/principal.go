@@ -32,7 +32,7 @@ const (
 	WriteHost    Permission = "host.write"    // the host's settings, runtimes
 	ReadTenants  Permission = "tenants.read"  // tenants, and the ids of their keys
 	WriteTenants Permission = "tenants.write" // create tenants, their quotas, and keys for them
-	ReadPlatform Permission = "platform.read" // the whole log: verify, checkpoints; the platform's keys
+	ReadPlatform Permission = "platform.read" // verify and checkpoints of the whole log, not its entries; the platform's keys
 	WriteKeysOf  Permission = "platform.keys" // the platform's own keys
 )
 

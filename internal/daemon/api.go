@@ -28,10 +28,13 @@ func (s *server) api(h *House, r *tracon.Runner, auth httpapi.Authenticator, lim
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/metrics":
+			httpapi.Note(r.Context(), "metrics", access.Principal{})
 		case mcpPath:
+			httpapi.Note(r.Context(), "mcp", access.Principal{}) // who asks is noted when it is known
 			mcp.ServeHTTP(w, r)
 			return
 		case mcpserver.MetadataPath + mcpPath:
+			httpapi.Note(r.Context(), "mcpMetadata", access.Principal{})
 			metadata.ServeHTTP(w, r)
 			return
 		default:
@@ -39,14 +42,14 @@ func (s *server) api(h *House, r *tracon.Runner, auth httpapi.Authenticator, lim
 			return
 		}
 		p, err := auth.Authenticate(r)
+		httpapi.Note(r.Context(), "metrics", p)
 		switch {
 		case errors.Is(err, httpapi.ErrUnauthenticated):
-			w.Header().Set("WWW-Authenticate", `Bearer realm="tracon"`)
-			refuse(w, client.Unauthenticated, "/metrics takes a key of the platform")
+			httpapi.Refuse(w, r, client.Unauthenticated, "/metrics takes a key of the platform")
 		case err != nil:
-			refuse(w, client.Unavailable, "who asks cannot be found out now")
+			httpapi.Refuse(w, r, client.Unavailable, "who asks cannot be found out now")
 		case !p.May(access.ReadHost):
-			refuse(w, client.Forbidden, "/metrics takes a key of the platform")
+			httpapi.Refuse(w, r, client.Forbidden, "/metrics takes a key of the platform")
 		default:
 			metrics.ServeHTTP(w, r)
 		}
@@ -68,9 +71,9 @@ func (r stopping) Ready(ctx context.Context) error {
 
 var errStops = errors.New("the server stops")
 
-// handler answers by the generation that there is, and measures it.
-func (s *server) handler() http.Handler {
-	measured := s.observer.HTTP(http.HandlerFunc(s.answer), func(r *http.Request) string {
+// handler is the door before inner, and measures what it answers.
+func (s *server) handler(inner http.Handler) http.Handler {
+	measured := s.observer.HTTP(httpapi.Door(s.log, inner), func(r *http.Request) string {
 		if r.URL.Path == mcpPath || r.URL.Path == "/metrics" {
 			return r.URL.Path
 		}
@@ -81,6 +84,7 @@ func (s *server) handler() http.Handler {
 	})
 }
 
+// answer answers by the generation that there is.
 func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	g := s.inside()
 	if g == nil {
@@ -109,15 +113,5 @@ func without(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Retry-After", "1")
-	refuse(w, client.Unavailable, "what is kept cannot be reached now")
-}
-
-// refuse writes a problem where the API itself does not.
-func refuse(w http.ResponseWriter, code client.Code, detail string) {
-	head := w.Header()
-	head.Set("Content-Type", "application/problem+json")
-	head.Set("X-Content-Type-Options", "nosniff")
-	head.Set("Cache-Control", "no-store")
-	w.WriteHeader(code.Status())
-	_ = json.NewEncoder(w).Encode(client.Problem{Type: "urn:tracon:problem:" + string(code), Title: http.StatusText(code.Status()), Status: code.Status(), Code: code, Detail: detail})
+	httpapi.Refuse(w, r, client.Unavailable, "what is kept cannot be reached now")
 }

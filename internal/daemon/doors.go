@@ -14,7 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/serve/httpapi"
 	"github.com/tracon-go/tracon/serve/limit"
 )
 
@@ -41,13 +43,13 @@ func (d *doors) open(s *server, c *config.Config) error {
 			return err
 		}
 		l = limit.Listener(l, c.Serve.Connections, c.Serve.ConnectionsPerPeer)
-		secure, handler, scheme := c.Serve.TLSCert != "", http.Handler(s.handler()), "http"
+		secure, handler, scheme := c.Serve.TLSCert != "", http.Handler(http.HandlerFunc(s.answer)), "http"
 		if secure {
 			scheme = "https"
 		} else if local(address) {
 			handler = fromHere(handler)
 		}
-		srv := limit.Server(handler, s.log)
+		srv := limit.Server(s.handler(handler), s.log)
 		srv.TLSConfig = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return d.cert.Load(), nil }}
 		d.all = append(d.all, door{l, srv, secure})
 		d.started.Address = scheme + "://" + l.Addr().String()
@@ -58,8 +60,12 @@ func (d *doors) open(s *server, c *config.Config) error {
 			return err
 		}
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", s.tel.Handler())
-		d.all = append(d.all, door{limit.Listener(l, 64, 64), limit.Server(mux, s.log), false})
+		metrics := s.tel.Handler()
+		mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+			httpapi.Note(r.Context(), "metrics", access.Principal{})
+			metrics.ServeHTTP(w, r)
+		})
+		d.all = append(d.all, door{limit.Listener(l, 64, 64), limit.Server(httpapi.Door(s.log, mux), s.log), false})
 		d.started.Metrics = "http://" + l.Addr().String() + "/metrics"
 	}
 	if !hasSocket {
@@ -70,7 +76,7 @@ func (d *doors) open(s *server, c *config.Config) error {
 	if err != nil {
 		return fmt.Errorf("the socket in the data folder: %w", err)
 	}
-	srv := limit.Server(s.handler(), s.log)
+	srv := limit.Server(s.handler(http.HandlerFunc(s.answer)), s.log)
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		uid := -1
 		if u, ok := c.(*net.UnixConn); ok {

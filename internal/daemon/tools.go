@@ -17,6 +17,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/serve/httpapi"
+	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/mcpserver"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/toolset"
@@ -133,7 +134,13 @@ func (s *server) mcp(h *House, runner toolset.Runner, auth httpapi.Authenticator
 			if errors.Is(err, httpapi.ErrUnauthenticated) {
 				return access.Principal{}, false, nil
 			}
+			if err == nil {
+				httpapi.Note(r.Context(), "mcp", p)
+			}
 			return p, err == nil, err
+		},
+		Refuse: func(w http.ResponseWriter, r *http.Request, status int, detail string) {
+			httpapi.Refuse(w, r, mcpCodes[status], detail)
 		},
 		Enter: func(ctx context.Context, p access.Principal) (func(), time.Duration) { return lim.Enter(ctx, p, false) },
 	}
@@ -144,6 +151,12 @@ func (s *server) mcp(h *House, runner toolset.Runner, auth httpapi.Authenticator
 		c.Issuers = []string{h.Config.Serve.OIDCIssuer}
 	}
 	return mcpserver.New(c)
+}
+
+// mcpCodes are the codes of what the endpoint refuses.
+var mcpCodes = map[int]client.Code{
+	http.StatusUnauthorized: client.Unauthenticated, http.StatusForbidden: client.Forbidden, http.StatusRequestTimeout: client.Timeout,
+	http.StatusRequestEntityTooLarge: client.TooLarge, http.StatusTooManyRequests: client.RateLimited, http.StatusServiceUnavailable: client.Unavailable,
 }
 
 // mcpPath is where the endpoint stands.

@@ -97,7 +97,7 @@ func newWho(h access.Finder, tokens *oidc.Verifier) *who {
 func fromHere(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Header.Values("Authorization")) == 0 && !hereHost(r.Host) {
-			refuse(w, client.Forbidden, "without a credential this server answers to the names of this machine alone")
+			httpapi.Refuse(w, r, client.Forbidden, "without a credential this server answers to the names of this machine alone")
 			return
 		}
 		next.ServeHTTP(w, r)

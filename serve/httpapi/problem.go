@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -94,21 +93,7 @@ func (s *server) problemOf(ctx context.Context, err error) *client.Problem {
 
 // refuse writes the problem.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	p := s.problemOf(r.Context(), err)
-	head := w.Header()
-	head.Set("Content-Type", "application/problem+json")
-	switch p.Status {
-	case http.StatusUnauthorized:
-		head.Set("WWW-Authenticate", `Bearer realm="tracon"`)
-	case http.StatusTooManyRequests:
-		if head.Get("Retry-After") == "" {
-			head.Set("Retry-After", "1")
-		}
-	}
-	w.WriteHeader(p.Status)
-	if r.Method != http.MethodHead {
-		_ = json.NewEncoder(w).Encode(p) // who does not listen hears nothing
-	}
+	write(w, r, s.problemOf(r.Context(), err))
 }
 
 // codes are those of the library's own refusals, which come before any handler.

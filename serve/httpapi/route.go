@@ -88,13 +88,22 @@ func (n need) check(ctx context.Context, a access.Authorizer, p access.Principal
 	if n.any {
 		return nil
 	}
-	err := access.ErrDenied
+	var told error
 	for _, what := range n.may {
-		if err = access.Check(ctx, a, p, what); err == nil {
+		err := access.Check(ctx, a, p, what)
+		if err == nil {
 			return nil
 		}
+		// The platform's permissions are nothing that a tenant's key could have, nor the
+		// other way round: what is told is what the asker could be given.
+		if told == nil || slices.Contains(access.Platform.Permissions(), what) == (p.Tenant == "") {
+			told = err
+		}
 	}
-	return err
+	if told == nil {
+		return access.ErrDenied
+	}
+	return told
 }
 
 // An operation is one entry of the API.

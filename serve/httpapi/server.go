@@ -3,27 +3,20 @@ package httpapi
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"path"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/strictjson"
 	"github.com/tracon-go/tracon/internal/turns"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
-
-// RequestIDHeader is the header of an answer that has the request's id: one of ours,
-// never the client's.
-const RequestIDHeader = "Tracon-Request-Id"
 
 type server struct {
 	Config
@@ -164,63 +157,11 @@ func (h *headerOnly) Header() http.Header         { return h.header }
 func (h *headerOnly) Write(b []byte) (int, error) { return len(b), nil }
 func (h *headerOnly) WriteHeader(status int)      { h.status = cmp.Or(h.status, status) }
 
-// outermost gives a request its id, its answer the headers that all have, and the log
-// its line; and no panic of a handler reaches the server.
+// outermost is the [Door] of the API, and keeps browsers from being led to it.
 func (s *server) outermost(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, problem(client.CrossOrigin, "a browser sent this for another site"))
 	}))
-	inner := cross.Handler(next)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := time.Now()
-		c := &call{id: id.New()}
-		r = r.WithContext(withCall(r.Context(), c))
-		rec := &recorder{ResponseWriter: w}
-		head := w.Header()
-		head.Set(RequestIDHeader, c.id)
-		head.Set("X-Content-Type-Options", "nosniff")
-		head.Set("Cache-Control", "no-store")
-		head.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		head.Set("Referrer-Policy", "no-referrer")
-		defer func() {
-			p := recover()
-			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-				panic(p) // who panics so wants the connection closed
-			}
-			if p != nil {
-				s.Logger.Error("a request's handler panicked", "request", c.id, "operation", c.operation, "panic", p)
-				if rec.status == 0 {
-					s.refuse(rec, r, problem(client.Internal, ""))
-				}
-			}
-			// The path is not logged: it may hold what was meant to be secret.
-			s.Logger.Info("request", "request", c.id, "method", r.Method, "operation", c.operation, "status", cmp.Or(rec.status, 200),
-				"tenant", c.principal.Tenant, "actor", c.principal.Actor, "key", c.principal.Key, "seconds", time.Since(began).Seconds())
-		}()
-		inner.ServeHTTP(rec, r)
-	})
+	return Door(s.Logger, cross.Handler(next))
 }
-
-// recorder remembers the status of an answer.
-type recorder struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (r *recorder) WriteHeader(status int) {
-	if status >= 200 {
-		r.status = cmp.Or(r.status, status)
-	}
-	r.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (r *recorder) Write(b []byte) (int, error) {
-	r.status = cmp.Or(r.status, http.StatusOK)
-	return r.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController through.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +53,11 @@ type Config struct {
 	// when it is answered. Leave is nil where it is too much; it may come again after
 	// that time. Nil: nobody is bounded.
 	Enter func(ctx context.Context, p access.Principal) (leave func(), after time.Duration)
+
+	// Refuse writes the answer to a request that is refused before the protocol is spoken:
+	// the status is one of 401, 403, 408, 413, 429 and 503, and what else the header needs is
+	// in it. Nil: a line of plain text.
+	Refuse func(w http.ResponseWriter, r *http.Request, status int, detail string)
 
 	// Resource is the endpoint's own address as clients know it, such as
 	// "https://tracon.example/mcp", and Issuers are who gives out credentials for it. Empty:
@@ -103,6 +109,9 @@ func New(c Config) (*Handler, error) {
 		return nil, errors.New("mcpserver: a limit of Config is negative; zero means the default")
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Refuse == nil {
+		c.Refuse = func(w http.ResponseWriter, _ *http.Request, status int, detail string) { http.Error(w, detail, status) }
+	}
 	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
 	h := &Handler{c: c, cross: http.NewCrossOriginProtection(), servers: map[key]*held{}}
 	options := mcp.StreamableHTTPOptions{
@@ -113,7 +122,7 @@ func New(c Config) (*Handler, error) {
 	h.sessions = mcp.NewStreamableHTTPHandler(from, &options)
 	options.Stateless = true
 	h.stateless = mcp.NewStreamableHTTPHandler(from, &options)
-	h.auth = auth.RequireBearerToken(h.verify, h.challenge())(http.HandlerFunc(h.serve))
+	h.auth = auth.RequireBearerToken(verified, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(http.HandlerFunc(h.serve))
 
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop = stop
@@ -121,12 +130,12 @@ func New(c Config) (*Handler, error) {
 	return h, nil
 }
 
-func (h *Handler) challenge() *auth.RequireBearerTokenOptions {
-	o := &auth.RequireBearerTokenOptions{AllowMissingExpiration: true}
-	if h.c.Resource != "" {
-		o.ResourceMetadataURL = h.c.metadataURL()
+// challenge is what a client without a credential that holds is told.
+func (c Config) challenge() string {
+	if c.Resource != "" {
+		return fmt.Sprintf("Bearer resource_metadata=%q", c.metadataURL())
 	}
-	return o
+	return `Bearer realm="tracon"`
 }
 
 // Retire ends the sessions of clients that wait for nothing, at once, and the others when
@@ -167,22 +176,35 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err := h.cross.Check(r); err != nil || len(r.Header.Values("Authorization")) > 1 {
-		http.Error(w, "a browser sent this for another site, or it has two credentials", http.StatusForbidden)
+		h.c.Refuse(w, r, http.StatusForbidden, "a browser sent this for another site, or it has two credentials")
 		return
 	}
-	h.auth.ServeHTTP(w, r)
-}
-
-// principal carries who asks from the check of the credential to the answer.
-const principal = "principal"
-
-func (h *Handler) verify(_ context.Context, _ string, r *http.Request) (*auth.TokenInfo, error) {
-	p, known, err := h.c.Authenticate(r)
+	scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	p, known, err := access.Principal{}, false, error(nil)
+	if strings.EqualFold(scheme, "Bearer") {
+		p, known, err = h.c.Authenticate(r)
+	}
 	switch {
 	case err != nil:
 		h.c.Logger.Error("a credential could not be looked up", "err", err)
-		return nil, errors.New("the credential cannot be looked up now")
+		h.c.Refuse(w, r, http.StatusServiceUnavailable, "the credential cannot be looked up now")
 	case !known:
+		w.Header().Set("WWW-Authenticate", h.c.challenge())
+		h.c.Refuse(w, r, http.StatusUnauthorized, "a credential that holds is needed: Authorization: Bearer …")
+	default:
+		h.auth.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
+	}
+}
+
+// principal carries who asks to the answer, and principalKey to the library, which
+// hands it on.
+const principal = "principal"
+
+type principalKey struct{}
+
+func verified(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+	p, ok := ctx.Value(principalKey{}).(access.Principal)
+	if !ok {
 		return nil, auth.ErrInvalidToken
 	}
 	// A session belongs to who began it: the library compares the id of each request.
@@ -192,13 +214,13 @@ func (h *Handler) verify(_ context.Context, _ string, r *http.Request) (*auth.To
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	p := auth.TokenInfoFromContext(r.Context()).Extra[principal].(access.Principal)
 	if access.Check(r.Context(), h.c.Authorizer, p, access.ReadSkills) != nil {
-		http.Error(w, "it takes "+string(access.ReadSkills), http.StatusForbidden)
+		h.c.Refuse(w, r, http.StatusForbidden, "it takes "+string(access.ReadSkills))
 		return
 	}
 	if h.c.Enter != nil {
 		leave, after := h.c.Enter(r.Context(), p)
 		if leave == nil {
-			tooMany(w, after)
+			h.tooMany(w, r, after)
 			return
 		}
 		defer leave()
@@ -217,11 +239,11 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request) (*http.Request, b
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // where there is a connection to have one
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.c.MaxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		http.Error(w, fmt.Sprintf("a request has %d bytes at most", h.c.MaxBody), http.StatusRequestEntityTooLarge)
+		h.c.Refuse(w, r, http.StatusRequestEntityTooLarge, fmt.Sprintf("a request has %d bytes at most", h.c.MaxBody))
 		return nil, false
 	}
 	if err != nil {
-		http.Error(w, "the request did not come in time, or not whole", http.StatusRequestTimeout)
+		h.c.Refuse(w, r, http.StatusRequestTimeout, "the request did not come in time, or not whole")
 		return nil, false
 	}
 	_ = control.SetReadDeadline(time.Time{}) // a script may take its time
@@ -351,8 +373,8 @@ func (h *Handler) Metadata() http.Handler {
 	})
 }
 
-func tooMany(w http.ResponseWriter, after time.Duration) {
+func (h *Handler) tooMany(w http.ResponseWriter, r *http.Request, after time.Duration) {
 	seconds := int((after + time.Second - 1) / time.Second)
 	w.Header().Set("Retry-After", strconv.Itoa(max(1, seconds)))
-	http.Error(w, "too many requests; try again later", http.StatusTooManyRequests)
+	h.c.Refuse(w, r, http.StatusTooManyRequests, "too many requests; try again later")
 }
