@@ -220,6 +220,8 @@ func kindOf(v []byte) string {
 		return "false"
 	case 'n':
 		return "null"
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return "a number"
 	}
-	return "a number"
+	return "no JSON"
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,9 @@ no. Nothing runs and nothing is written. Exits 0 when each gate says yes, else 1
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.atSkill(cmd, daemon.Make, args[:1], func(ctx context.Context, b backend) error {
 				call, err := f.build(ctx, a, b, args)
+				if d, ok := errors.AsType[*gate.Denial](err); ok {
+					return &exitWith{exitRefused, hint(err, "%s", d.Remedy)}
+				}
 				if err != nil {
 					return err
 				}

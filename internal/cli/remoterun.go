@@ -82,13 +82,13 @@ func (r *remote) follow(ctx context.Context, n client.NewRun, live *gate.Live) (
 	after, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer stop()
 	if _, err := r.c.CancelRun(after, id); err != nil {
-		return run, fmt.Errorf("the run %s could not be stopped: %w", id, err)
+		return run, &begun{id, fmt.Sprintf("the run %s could not be stopped: %v", id, err)}
 	}
 	if run, err = r.c.Run(after, id); err != nil {
-		return run, err
+		return run, &begun{id, fmt.Sprintf("what came of the run %s was not told: %v", id, err)}
 	}
 	if run.State != client.RunEnded {
-		return run, fmt.Errorf("the run %s was told to stop, and has not ended yet", id)
+		return run, &begun{id, fmt.Sprintf("the run %s was told to stop, and has not ended yet", id)}
 	}
 	return r.withFiles(after, run)
 }
@@ -101,7 +101,7 @@ func (r *remote) withFiles(ctx context.Context, run client.Run) (client.Run, err
 		}
 		var b bytes.Buffer
 		if err := r.c.RunOutput(ctx, run.ID, f.Path, &b); err != nil {
-			return run, fmt.Errorf("the file %s of the run %s: %w", f.Path, run.ID, err)
+			return run, &begun{run.ID, fmt.Sprintf("the file %s of the run %s: %v", f.Path, run.ID, err)}
 		}
 		run.Outputs[i].Data = b.Bytes()
 	}
@@ -114,8 +114,16 @@ func (r *remote) notRun(ctx context.Context, err error) (ran, error) {
 	if ctx.Err() != nil { // the server stops what it ran for us
 		return ran{model: "The call was cancelled."}, fmt.Errorf("%w: %w", tracon.ErrCancelled, context.Cause(ctx))
 	}
+	if b, ok := errors.AsType[*begun](err); ok {
+		out := ran{}
+		out.ID = b.id
+		return out, hint(b, "it may have run: `tracon calls show %s` tells", b.id)
+	}
+	if !ok && neverSent(err) {
+		return ran{}, &coded{r.told(ctx, err, nil), client.Unavailable}
+	}
 	if !ok {
-		return ran{}, r.told(ctx, err, nil)
+		return ran{}, hint(fmt.Errorf("no answer came: %w", err), "it may have run: `tracon calls list` tells, once the server is there again")
 	}
 	out := ran{model: p.Detail}
 	for _, name := range gate.Names() {
@@ -129,8 +137,17 @@ func (r *remote) notRun(ctx context.Context, err error) (ran, error) {
 		return out, d
 	}
 	out.ID = p.Run
-	return out, r.told(ctx, err, nil)
+	return out, &coded{r.told(ctx, err, nil), p.Code}
 }
+
+// begun is why a run that was started was not followed to its end. It hides the
+// server's problem, which is of another request.
+type begun struct {
+	id   string
+	text string
+}
+
+func (e *begun) Error() string { return e.text }
 
 // failures are the codes of runs that came to no ending of their own.
 var failures = map[string]error{

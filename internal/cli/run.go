@@ -18,6 +18,7 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/daemon"
+	"github.com/tracon-go/tracon/internal/strictjson"
 )
 
 // callFlags are the words of a call, shared by run and explain.
@@ -85,7 +86,19 @@ func (f *callFlags) build(ctx context.Context, a *app, b backend, args []string)
 			return call, err
 		}
 	}
-	return call, nil
+	return call, strict(call.Arguments, policy.MaxArguments)
+}
+
+// strict refuses, as the gate does, what is no strict JSON: such a thing cannot even be
+// sent to a server. What is longer than most is the gate's to refuse.
+func strict(arguments json.RawMessage, most int) error {
+	if len(arguments) == 0 || len(arguments) > most {
+		return nil
+	}
+	if _, err := strictjson.Canonical(arguments, strictjson.Limits{}); err != nil {
+		return &gate.Denial{Gate: gate.ArgumentsGate, Err: err, Remedy: "write one JSON value, such as '{\"value\":3}', in quotes that your shell leaves alone"}
+	}
+	return nil
 }
 
 func (a *app) runCmd() *cobra.Command {
@@ -126,6 +139,10 @@ out; 125 Tracon could not; 126 refused by a gate; 128+n killed by signal n, or
 			err := at(func(ctx context.Context, b backend) error { return a.run(ctx, b, &f, args, yes, outDir) })
 			if _, ok := errors.AsType[*exitWith](err); err != nil && !ok {
 				err = &exitWith{exitTracon, err}
+				if a.json {
+					call := gate.Call{Tenant: a.tenant, Skill: args[0], Script: args[1]}
+					return errors.Join(a.printJSON(toOutcomeJSON(call, ended{err: notStarted(err)})), err)
+				}
 			}
 			return err
 		},
@@ -138,6 +155,9 @@ out; 125 Tracon could not; 126 refused by a gate; 128+n killed by signal n, or
 
 func (a *app) run(ctx context.Context, b backend, f *callFlags, args []string, yes bool, outDir string) error {
 	call, err := f.build(ctx, a, b, args)
+	if d, ok := errors.AsType[*gate.Denial](err); ok {
+		return a.report(ctx, b, args[0], call, ended{out: ran{model: "The arguments do not fit: " + d.Err.Error()}, err: err}, false)
+	}
 	if err != nil {
 		return err
 	}
@@ -224,7 +244,7 @@ type outcomeJSON struct {
 	Tenant          string       `json:"tenant"`
 	Skill           string       `json:"skill"`
 	Script          string       `json:"script"`
-	Code            string       `json:"code"` // "" for a script that ran to its end
+	Code            string       `json:"code"` // "" for a script that ran to its end; see [tracon.Code] and [coded]
 	ExitCode        *int         `json:"exitCode"`
 	Signal          *int         `json:"signal"`
 	TimedOut        bool         `json:"timedOut"`
@@ -286,10 +306,16 @@ func toOutcomeJSON(call gate.Call, e ended) outcomeJSON {
 		_, lost := e.lost[f.Path]
 		j.Outputs = append(j.Outputs, outputJSON{f.Path, len(f.Data), bundle.Sum(f.Data), e.outDir != "" && !lost})
 	}
+	if c, ok := errors.AsType[*coded](err); ok {
+		j.Code = string(c.code)
+	}
 	if err != nil || j.Code != "" {
 		j.Error = &errorJSON{Code: j.Code, Model: out.model, Reason: out.Ending.String()}
 		if err != nil {
 			j.Error.Reason = err.Error()
+		}
+		if h, ok := errors.AsType[*hintError](err); ok {
+			j.Error.Remedy = h.hint
 		}
 		if d, ok := errors.AsType[*gate.Denial](err); ok {
 			j.Error.Reason, j.Error.Remedy = d.Err.Error(), d.Remedy
@@ -334,6 +360,9 @@ func (a *app) report(ctx context.Context, b backend, skill string, call gate.Cal
 		a.sayRefused(context.WithoutCancel(ctx), b, skill, call, denial)
 	case err != nil:
 		a.say("tracon: %s", strings.TrimPrefix(err.Error(), "tracon: "))
+		if h, ok := errors.AsType[*hintError](err); ok {
+			a.say("  %s", h.hint)
+		}
 	default:
 		cut := ""
 		if out.Truncated {
