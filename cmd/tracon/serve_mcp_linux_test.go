@@ -110,7 +110,7 @@ func (s *served) key(tenant, name, role string) string {
 // is not; a reload has it begin anew; and a server that stops lets a call end first.
 func TestServeModels(t *testing.T) {
 	s := newServed(t, map[string]string{"TRACON_PUBLIC_URL": "https://tracon.example"}).start()
-	s.setUp("acme", holding)
+	operator := s.setUp("acme", holding)
 	if _, err := s.as("").CreateTenant(t.Context(), client.NewTenant{Name: "other"}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,6 +154,10 @@ func TestServeModels(t *testing.T) {
 		w, err = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		return err == nil
 	})
+	// The tenant sees it among its runs, and could stop it.
+	if list, err := operator.Runs(t.Context(), "", 20); err != nil || !slices.ContainsFunc(list, func(r client.Run) bool { return r.State == client.RunRunning }) {
+		t.Errorf("the runs are %+v, %v", list, err)
+	}
 	s.signal(syscall.SIGTERM)
 	s.said("stopping")
 	w.Close()

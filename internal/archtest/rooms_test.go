@@ -72,7 +72,7 @@ var rooms = map[string]rule{
 	"serve/runs": {". gate internal/id slot", "", true, "a base of doors: the runs of this process, which several doors start and follow"},
 
 	// What a model sees.
-	"serve/mcpserver": {"access gate grant skill toolset", "github.com/modelcontextprotocol/go-sdk", false, "the protocol over the tools: the only importer of its library"},
+	"serve/mcpserver": {"access gate grant internal/strictjson skill toolset", "github.com/modelcontextprotocol/go-sdk", false, "the protocol over the tools: the only importer of its library"},
 	"toolset":         {". bundle gate grant internal/strictjson skill", "", false, "the four tools as plain Go: no protocol, no door"},
 
 	// Behind doors.
@@ -80,7 +80,7 @@ var rooms = map[string]rule{
 	"internal/cli":         {". access admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/ownfile internal/spool internal/strictjson internal/textdiff internal/witness retention serve/httpapi/client skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires, or to a server, through the typed client"},
 	"internal/config":      {"access bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
-	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/mcpserver serve/limit serve/oidc serve/runs skill slot store store/memstore store/postgres store/sqlite toolset", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant image internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/turns internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/mcpserver serve/limit serve/oidc serve/runs skill slot store store/memstore store/postgres store/sqlite toolset", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"access audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},

@@ -54,7 +54,7 @@ func (s *server) generation(ctx context.Context, c *config.Config, tokens *oidc.
 		return nil, err
 	}
 	auth, lim := newWho(h.Store, tokens), limits(c, h.Store)
-	if g.mcp, err = s.mcp(h, g.runner, auth, lim); err != nil {
+	if g.mcp, err = s.mcp(h, auth, lim); err != nil {
 		return nil, err
 	}
 	g.handler, err = s.api(h, g.runner, auth, lim, g.mcp)

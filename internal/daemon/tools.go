@@ -11,14 +11,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/turns"
 	"github.com/tracon-go/tracon/serve/httpapi"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/mcpserver"
+	"github.com/tracon-go/tracon/serve/runs"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/toolset"
 )
@@ -38,18 +41,22 @@ func (h *House) Toolset(ctx context.Context) (*toolset.Toolset, error) {
 
 func (h *House) toolset(runner toolset.Runner) (*toolset.Toolset, error) {
 	return toolset.New(toolset.Config{
-		Runner: runner, Skills: &shownSkills{h: h}, Hosts: h.Hosts, Policies: h.Store, Grants: h.Store, Logger: h.logger,
+		Runner: runner, Skills: &shownSkills{h: h, turns: turns.New(skillsAtOnce)}, Hosts: h.Hosts, Policies: h.Store, Grants: h.Store, Logger: h.logger,
 	})
 }
 
 // shownSkills is what a tenant's model may read: what was imported for the tenant, and
 // the skills in folders that it does not stand before.
 type shownSkills struct {
-	h *House
+	h     *House
+	turns *turns.Turns // of those that read a whole skill
 
 	mu    sync.Mutex
 	about map[bundle.Digest]string // descriptions of imported skills
 }
+
+// skillsAtOnce is how many skills are read whole at once for models: each may have 32 MiB.
+const skillsAtOnce = 4
 
 // mostDescriptions is how many descriptions are remembered; a content never changes its own.
 const mostDescriptions = 10_000
@@ -114,6 +121,11 @@ func (s *shownSkills) describe(ctx context.Context, tenant string, digest bundle
 
 // Skill returns the tenant's skill as it is now.
 func (s *shownSkills) Skill(ctx context.Context, tenant, name string) (skill.Skill, error) {
+	leave, err := s.turns.Take(ctx, tenant)
+	if err != nil {
+		return skill.Skill{}, err
+	}
+	defer leave()
 	b, err := s.h.Read(ctx, tenant, name)
 	if err != nil {
 		return skill.Skill{}, err
@@ -121,10 +133,54 @@ func (s *shownSkills) Skill(ctx context.Context, tenant, name string) (skill.Ski
 	return skill.FromBundle(name, b)
 }
 
-// mcp returns the endpoint of the Model Context Protocol over h's tools, which run what
-// they run by runner.
-func (s *server) mcp(h *House, runner toolset.Runner, auth httpapi.Authenticator, lim httpapi.Limiter) (*mcpserver.Handler, error) {
-	tools, err := h.toolset(runner)
+// shared runs a model's calls among the runs of the server, so that a tenant sees and
+// stops them like any other, their memory is bounded with theirs, and a server that stops
+// waits for them.
+type shared struct{ runs *runs.Runs }
+
+// Run implements toolset.Runner.
+func (s shared) Run(ctx context.Context, call gate.Call) (tracon.Outcome, error) {
+	live := call.Live
+	defer live.Close()
+	ended := make(chan runs.View, 1)
+	v, err := s.runs.Start(ctx, call, func(v runs.View) { ended <- v })
+	if err != nil {
+		return tracon.Outcome{ID: v.ID}, err
+	}
+	if live != nil {
+		s.show(ctx, call.Tenant, v.ID, live)
+	}
+	select {
+	case v = <-ended:
+	case <-ctx.Done():
+		_, _ = s.runs.Cancel(call.Tenant, v.ID, call.Actor) // it may have ended
+		v = <-ended
+	}
+	return v.Outcome, v.Err
+}
+
+// show sends what the run writes to live, until it has ended or ctx is done. Where too
+// many follow already, nothing is shown: the outcome has it all.
+func (s shared) show(ctx context.Context, tenant, id string, live *gate.Live) {
+	f, err := s.runs.Follow(tenant, id, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	for {
+		e, err := f.Next(ctx)
+		if err != nil || e.Kind == runs.End {
+			return
+		}
+		if e.Kind == runs.Output {
+			live.Send(e.Stream, []byte(e.Text))
+		}
+	}
+}
+
+// mcp returns the endpoint of the Model Context Protocol over h's tools.
+func (s *server) mcp(h *House, auth httpapi.Authenticator, lim httpapi.Limiter) (*mcpserver.Handler, error) {
+	tools, err := h.toolset(shared{s.runs})
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +198,7 @@ func (s *server) mcp(h *House, runner toolset.Runner, auth httpapi.Authenticator
 		Refuse: func(w http.ResponseWriter, r *http.Request, status int, detail string) {
 			httpapi.Refuse(w, r, mcpCodes[status], detail)
 		},
-		Enter: func(ctx context.Context, p access.Principal) (func(), time.Duration) { return lim.Enter(ctx, p, false) },
+		Enter: lim.Enter,
 	}
 	if h.Config.Serve.PublicURL != "" {
 		c.Resource = strings.TrimSuffix(h.Config.Serve.PublicURL, "/") + mcpPath
@@ -155,6 +211,7 @@ func (s *server) mcp(h *House, runner toolset.Runner, auth httpapi.Authenticator
 
 // mcpCodes are the codes of what the endpoint refuses.
 var mcpCodes = map[int]client.Code{
+	http.StatusBadRequest:   client.BadRequest,
 	http.StatusUnauthorized: client.Unauthenticated, http.StatusForbidden: client.Forbidden, http.StatusRequestTimeout: client.Timeout,
 	http.StatusRequestEntityTooLarge: client.TooLarge, http.StatusTooManyRequests: client.RateLimited, http.StatusServiceUnavailable: client.Unavailable,
 }

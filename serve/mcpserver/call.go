@@ -8,15 +8,20 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/toolset"
 )
 
-// call answers tools/call. Whatever comes of it is an answer that a model understands,
-// never an error of the protocol.
+// call answers tools/call. Whatever comes of a tool that may be called is an answer that a
+// model understands, never an error of the protocol.
 func (s *server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if req.Params.Name == toolset.RunSkillScript && !s.runs(ctx, req) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "this credential may run no scripts"}
+	}
 	var live *gate.Live
 	if token := req.Params.GetProgressToken(); token != nil && req.Params.Name == toolset.RunSkillScript {
 		live = gate.NewLive(0)
@@ -29,6 +34,19 @@ func (s *server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 		live.Close()
 	}
 	return asResult(r), nil
+}
+
+// runs reports whether who sent this very request may run scripts: a session lives on
+// when its principal has fewer roles than it began with.
+func (s *server) runs(ctx context.Context, req *mcp.CallToolRequest) bool {
+	if s.may == nil {
+		return s.run
+	}
+	if req.Extra == nil || req.Extra.TokenInfo == nil {
+		return false
+	}
+	p, ok := req.Extra.TokenInfo.Extra[principal].(access.Principal)
+	return ok && s.may(ctx, p)
 }
 
 func asResult(r toolset.Result) *mcp.CallToolResult {

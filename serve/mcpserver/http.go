@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/internal/strictjson"
 	"github.com/tracon-go/tracon/toolset"
 )
 
@@ -29,6 +30,9 @@ const (
 	DefaultIdleSession = 30 * time.Minute // before a session of an older protocol is forgotten
 	maxServers         = 1000             // principals whose tools are held ready
 	bodyTime           = 30 * time.Second // in which a request must have come
+	mostSessions       = 100              // of one principal, in protocols that have them
+	mostSessionsInAll  = 10_000           // of all
+	lookAgain          = 15 * time.Second // at the credential of who listens
 	lookEvery          = 5 * time.Second  // at what clients that wait to hear of changes are shown
 	newestStateless    = "2026-07-28"     // from this version on there are no sessions
 )
@@ -49,10 +53,10 @@ type Config struct {
 	// roles decide alone.
 	Authorizer access.Authorizer
 
-	// Enter takes a request of p, as the management API's limiter does; leave is called
-	// when it is answered. Leave is nil where it is too much; it may come again after
-	// that time. Nil: nobody is bounded.
-	Enter func(ctx context.Context, p access.Principal) (leave func(), after time.Duration)
+	// Enter takes a request of p, as the management API's limiter does; run says that it
+	// starts a run. Leave is called when it is answered. Leave is nil where it is too
+	// much; it may come again after that time. Nil: nobody is bounded.
+	Enter func(ctx context.Context, p access.Principal, run bool) (leave func(), after time.Duration)
 
 	// Refuse writes the answer to a request that is refused before the protocol is spoken:
 	// the status is one of 401, 403, 408, 413, 429 and 503, and what else the header needs is
@@ -84,18 +88,6 @@ type Handler struct {
 	mu      sync.Mutex
 	servers map[key]*held
 	retired bool
-}
-
-// key is what two principals must have in common to share a server.
-type key struct {
-	tenant, actor, id string
-	run               bool
-}
-
-type held struct {
-	*server
-	used   time.Time
-	inside int // requests that wait for an answer
 }
 
 type serverKey struct{}
@@ -157,10 +149,11 @@ func (h *Handler) Close() error {
 	h.stop()
 	h.done.Wait()
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	for k, s := range h.servers {
+	servers := h.servers
+	h.servers = map[key]*held{}
+	h.mu.Unlock()
+	for _, s := range servers {
 		s.end()
-		delete(h.servers, k)
 	}
 	return nil
 }
@@ -217,104 +210,118 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		h.c.Refuse(w, r, http.StatusForbidden, "it takes "+string(access.ReadSkills))
 		return
 	}
-	if h.c.Enter != nil {
-		leave, after := h.c.Enter(r.Context(), p)
-		if leave == nil {
-			h.tooMany(w, r, after)
+	leave, ok := h.limit(w, r, p, false)
+	if !ok {
+		return
+	}
+	defer leave()
+	r, m, ok := h.body(w, r)
+	if !ok {
+		return
+	}
+	if m.runs() {
+		leave, ok := h.limit(w, r, p, true)
+		if !ok {
 			return
 		}
 		defer leave()
 	}
-	if r, ok := h.body(w, r); ok {
-		h.answer(w, r, p)
-	}
+	h.answer(w, r, p, m)
 }
 
-// body reads the body, in its time: a client that sends it slowly holds nothing.
-func (h *Handler) body(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+// limit asks Enter, and says when to come again.
+func (h *Handler) limit(w http.ResponseWriter, r *http.Request, p access.Principal, run bool) (leave func(), ok bool) {
+	if h.c.Enter == nil {
+		return func() {}, true
+	}
+	leave, after := h.c.Enter(r.Context(), p, run)
+	if leave == nil {
+		h.tooMany(w, r, after)
+	}
+	return leave, leave != nil
+}
+
+// A sent is what a request says of itself. The zero sent is a request without a body.
+type sent struct {
+	Method string `json:"method"`
+	Params struct {
+		Name string `json:"name"`
+	} `json:"params"`
+}
+
+func (m sent) runs() bool { return m.Method == "tools/call" && m.Params.Name == toolset.RunSkillScript }
+
+// listens reports whether the answer has no end by itself.
+func (m sent) listens(r *http.Request) bool {
+	return r.Method == http.MethodGet || m.Method == "subscriptions/listen"
+}
+
+// body reads the body, in its time: a client that sends it slowly holds nothing. It is
+// one object, read strictly: whoever stands between must not read another tool in it
+// than the one that runs. Batches, which one version of the protocol had, are refused:
+// one request is one call to the limits.
+func (h *Handler) body(w http.ResponseWriter, r *http.Request) (_ *http.Request, m sent, ok bool) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return r, true
+		return r, m, true
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // where there is a connection to have one
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.c.MaxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		h.c.Refuse(w, r, http.StatusRequestEntityTooLarge, fmt.Sprintf("a request has %d bytes at most", h.c.MaxBody))
-		return nil, false
+		return nil, m, false
 	}
 	if err != nil {
 		h.c.Refuse(w, r, http.StatusRequestTimeout, "the request did not come in time, or not whole")
-		return nil, false
+		return nil, m, false
 	}
 	_ = control.SetReadDeadline(time.Time{}) // a script may take its time
+	if len(b) > 0 {
+		b, err = strictjson.Canonical(b, strictjson.Limits{})
+		if err != nil || b[0] != '{' {
+			h.c.Refuse(w, r, http.StatusBadRequest, "a request is one JSON object, with no name twice in it")
+			return nil, m, false
+		}
+		_ = json.Unmarshal(b, &m) // what has other types is for the library to refuse
+	}
 	r = r.Clone(r.Context())
-	r.Body = io.NopCloser(bytes.NewReader(b))
-	return r, true
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	return r, m, true
 }
 
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p access.Principal) {
-	s := h.enter(p, access.Check(r.Context(), h.c.Authorizer, p, access.WriteRuns) == nil, r.Method)
-	defer h.leave(s, r.Method)
-	s.refresh(r.Context())
-	r = r.WithContext(context.WithValue(r.Context(), serverKey{}, s.server))
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p access.Principal, m sent) {
+	waits := r.Method == http.MethodPost && !m.listens(r)
+	s := h.enter(p, h.mayRun(r.Context(), p), waits)
+	defer h.leave(s, waits)
+	ctx, stop := context.WithCancel(context.WithValue(r.Context(), serverKey{}, s.server))
+	defer stop()
+	if m.listens(r) {
+		go h.stillThere(ctx, r, stop)
+	}
+	s.refresh(ctx)
+	r = r.WithContext(ctx)
 	if r.Header.Get("Mcp-Protocol-Version") >= newestStateless {
 		h.stateless.ServeHTTP(w, r)
 		return
 	}
+	if m.Method == "initialize" && !h.room(s) {
+		h.tooMany(w, r, time.Minute)
+		return
+	}
 	h.sessions.ServeHTTP(w, r)
-}
-
-// enter returns what p is shown. Of those that nobody uses, the one that was used
-// longest ago makes room.
-func (h *Handler) enter(p access.Principal, run bool, method string) *held {
-	k := key{p.Tenant, p.Actor, p.Key, run}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.servers[k]
-	if s == nil {
-		h.makeRoom()
-		s = &held{server: newServer(p, run, h.c.Tools, h.c.Version, h.c.Logger)}
-		h.servers[k] = s
-	}
-	s.used = time.Now()
-	if method == http.MethodPost {
-		s.inside++
-	}
-	return s
-}
-
-func (h *Handler) leave(s *held, method string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if method != http.MethodPost {
-		return
-	}
-	if s.inside--; s.inside == 0 && h.retired {
-		h.done.Go(s.end)
+	if m.Method == "initialize" {
+		h.began(s, w.Header().Get("Mcp-Session-Id"))
 	}
 }
 
-func (h *Handler) makeRoom() {
-	if len(h.servers) < maxServers {
-		return
-	}
-	var oldest key
-	var at time.Time
-	for k, s := range h.servers {
-		if s.inside == 0 && (at.IsZero() || s.used.Before(at)) {
-			oldest, at = k, s.used
-		}
-	}
-	if s := h.servers[oldest]; s != nil { // else every one waits for an answer, and the limits bound them
-		h.done.Go(s.end)
-		delete(h.servers, oldest)
-	}
+func (h *Handler) mayRun(ctx context.Context, p access.Principal) bool {
+	return access.Check(ctx, h.c.Authorizer, p, access.WriteRuns) == nil
 }
 
-// look refreshes what connected clients are shown, so that they hear of a grant that was
-// made or revoked.
-func (h *Handler) look(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+// stillThere looks again at the credential of who listens, and ends the listening when
+// it holds no longer.
+func (h *Handler) stillThere(ctx context.Context, r *http.Request, stop context.CancelFunc) {
+	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
 		select {
@@ -322,22 +329,11 @@ func (h *Handler) look(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, s := range h.connected() {
-			s.refresh(ctx)
+		if p, known, err := h.c.Authenticate(r); err == nil && (!known || access.Check(ctx, h.c.Authorizer, p, access.ReadSkills) != nil) {
+			stop()
+			return
 		}
 	}
-}
-
-func (h *Handler) connected() (list []*server) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range h.servers {
-		for range s.Sessions() {
-			list = append(list, s.server)
-			break
-		}
-	}
-	return list
 }
 
 // metadataURL is where the metadata of the endpoint stands, by RFC 9728: the path goes

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -410,4 +411,98 @@ type asked struct {
 		URI    string `json:"uri"`
 		Digest string `json:"digest"`
 	} `json:"resources"`
+}
+
+// Who may run no longer runs nothing, over a session that began
+// when it might.
+func TestRoleThatWasTakenAway(t *testing.T) {
+	h := toolcase.Open(t, nil)
+	h.Grant("acme", "")
+	var reader atomic.Bool
+	handler, err := mcpserver.New(mcpserver.Config{Tools: h.Tools, Logger: slog.New(slog.DiscardHandler),
+		Authenticate: func(r *http.Request) (access.Principal, bool, error) {
+			p := access.Principal{Tenant: "acme", Actor: "alice", Roles: []access.Role{access.Operator}}
+			if reader.Load() {
+				p.Roles = []access.Role{access.Reader}
+			}
+			return p, true, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(handler)
+	t.Cleanup(func() { handler.Close(); s.Close() })
+	for _, session := range []*mcp.ClientSession{connect(t, s.URL, "x", nil)} {
+		if r, text := call(t, session, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh"}); r.IsError {
+			t.Fatalf("%s", text)
+		}
+		reader.Store(true)
+		if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: toolset.RunSkillScript, Arguments: object{"skill": "shout", "script": "scripts/shout.sh"}}); err == nil {
+			t.Error("it ran")
+		}
+	}
+	if calls, err := h.Store.Calls(t.Context(), "acme", toolcall.Filter{}); err != nil || len(calls) != 1 {
+		t.Errorf("%d calls, %v", len(calls), err)
+	}
+}
+
+// Strict JSON at this door too: a name twice, a batch, and what is no object reach no tool.
+func TestStrictEnvelope(t *testing.T) {
+	h := toolcase.Open(t, nil)
+	_, url := endpoint(t, h)
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_skills","name":"load_skill"}}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `"ping"`, `{"jsonrpc":"2.0","id":1,"method":"ping"} {}`, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}",
+	} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		req.Header.Set("Authorization", "Bearer acme")
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%q got %d", body, res.StatusCode)
+		}
+	}
+}
+
+// B10: one credential's sessions are bounded: the oldest ends, and the newest works.
+func TestSessionsAreBounded(t *testing.T) {
+	h := toolcase.Open(t, nil)
+	_, url := endpoint(t, h)
+	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	send := func(session, body string) *http.Response {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		req.Header.Set("Authorization", "Bearer acme")
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		return res
+	}
+	var ids []string
+	for range 150 {
+		res := send("", initialize)
+		if res.StatusCode != http.StatusOK {
+			t.Fatalf("the answer is %d", res.StatusCode)
+		}
+		ids = append(ids, res.Header.Get("Mcp-Session-Id"))
+	}
+	const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	if res := send(ids[len(ids)-1], ping); res.StatusCode != http.StatusOK {
+		t.Errorf("the newest session is answered %d", res.StatusCode)
+	}
+	for send(ids[0], ping).StatusCode != http.StatusNotFound {
+		// its end is on its way
+	}
 }

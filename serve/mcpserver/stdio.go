@@ -18,7 +18,7 @@ const maxLine = DefaultMaxBody
 // program, until the client closes its side and has its answers, or ctx is done. It closes
 // both.
 func Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, p access.Principal, tools *toolset.Toolset, version string, log *slog.Logger) error {
-	s := newServer(p, p.May(access.WriteRuns), tools, version, log)
+	s := newServer(p, p.May(access.WriteRuns), nil, tools, version, log)
 	s.refresh(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
