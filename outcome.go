@@ -12,6 +12,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/slot"
+	"github.com/tracon-go/tracon/toolcall"
 )
 
 // An Outcome is what came of a call that was admitted. Times and durations are in
@@ -133,6 +134,28 @@ func ModelText(out Outcome, err error) string {
 		return "The script wrote far too much output, and was stopped."
 	}
 	return "The call failed. Ask the operator."
+}
+
+// RecordText returns what [ModelText] says of what the record r tells. Which gate
+// refused stands in the log alone: of that it says nothing.
+func RecordText(r toolcall.Record) string {
+	switch {
+	case r.Ending == "refused" || r.ExitCode != nil:
+		return ""
+	case r.Signal != nil:
+		return ModelText(Outcome{Ending: executor.Signaled(*r.Signal)}, nil)
+	}
+	for _, e := range []executor.Ending{executor.Expired(), executor.OutOfMemory(), executor.PolicyViolation(), executor.OutputFlood()} {
+		if e.Name() == r.Ending {
+			return ModelText(Outcome{Ending: e}, nil)
+		}
+	}
+	for _, err := range []error{ErrBusy, audit.ErrUnavailable, ErrExecutorUnavailable, ErrExecutorFailed, ErrCancelled} {
+		if Code(Outcome{}, err) == r.Ending {
+			return ModelText(Outcome{}, err)
+		}
+	}
+	return ModelText(Outcome{}, nil)
 }
 
 // clip makes text of a stream: what is not UTF-8 is replaced, and no more than

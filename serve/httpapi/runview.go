@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/tracon-go/tracon"
-	"github.com/tracon-go/tracon/audit"
-	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/runs"
 	"github.com/tracon-go/tracon/toolcall"
@@ -70,30 +68,8 @@ func recordedRun(r toolcall.Record) client.Run {
 	if r.ExitCode == nil && r.Signal == nil {
 		run.Code = r.Ending
 	}
-	run.Text = recordedText(r)
+	run.Text = tracon.RecordText(r)
 	return run
-}
-
-// recordedText is [tracon.ModelText] of what a record tells. Which gate refused stands
-// in the log alone.
-func recordedText(r toolcall.Record) string {
-	switch {
-	case r.Ending == "refused" || r.ExitCode != nil:
-		return ""
-	case r.Signal != nil:
-		return tracon.ModelText(tracon.Outcome{Ending: executor.Signaled(*r.Signal)}, nil)
-	}
-	for _, e := range []executor.Ending{executor.Expired(), executor.OutOfMemory(), executor.PolicyViolation(), executor.OutputFlood()} {
-		if e.Name() == r.Ending {
-			return tracon.ModelText(tracon.Outcome{Ending: e}, nil)
-		}
-	}
-	for _, err := range []error{tracon.ErrBusy, audit.ErrUnavailable, tracon.ErrExecutorUnavailable, tracon.ErrExecutorFailed, tracon.ErrCancelled} {
-		if tracon.Code(tracon.Outcome{}, err) == r.Ending {
-			return tracon.ModelText(tracon.Outcome{}, err)
-		}
-	}
-	return tracon.ModelText(tracon.Outcome{}, nil)
 }
 
 // settled is run with what its record says, once there is one: a caller is told
