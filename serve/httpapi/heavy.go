@@ -30,6 +30,25 @@ func (s *server) heavy(ctx context.Context, tenant string) (done func(), err err
 
 var errBusy = errors.New("httpapi: no turn in time")
 
+// going takes a place of the tenant for an answer of about that many bytes, which is
+// given back when it was written: its turn is over by then, and who reads slowly has it
+// held in memory. A small one needs none.
+func (s *server) going(ctx context.Context, tenant string, size int64) (err error) {
+	c := callOf(ctx)
+	if size > DefaultMaxBody && c.sent == nil {
+		c.sent, err = s.uploads.enter(tenant)
+	}
+	return err
+}
+
+// sizeOf is how many bytes the changes have to tell.
+func sizeOf(list []client.Change) (n int64) {
+	for _, c := range list {
+		n += int64(len(c.Difference))
+	}
+	return n
+}
+
 // uploads counts the large bodies that are coming, waiting on disk, or going: a tenant
 // that sends without end, or reads without an end, is told that it is busy, and others
 // are not.

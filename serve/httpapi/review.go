@@ -51,7 +51,14 @@ func (s *server) review(ctx context.Context, p access.Principal, in *struct {
 		return nil, err
 	}
 	defer done()
-	out := client.Review{Ref: toRef(r.Ref), Digest: r.Content.Digest(), Files: toFiles(r.Content, in.Content), Changes: toChanges(r), Risks: []client.Diagnostic{}}
+	changes, size := toChanges(r), int64(0)
+	if in.Content {
+		_, size = r.Content.Size()
+	}
+	if err := s.going(ctx, p.Tenant, size+sizeOf(changes)); err != nil {
+		return nil, err
+	}
+	out := client.Review{Ref: toRef(r.Ref), Digest: r.Content.Digest(), Files: toFiles(r.Content, in.Content), Changes: changes, Risks: []client.Diagnostic{}}
 	if r.Granted.ID != "" {
 		g := toGrant(r.Granted)
 		out.Granted = &g
@@ -83,7 +90,11 @@ func (s *server) difference(ctx context.Context, p access.Principal, in *struct{
 	if r.Granted.ID == "" {
 		return nil, notFound()
 	}
-	return &answer[client.Difference]{client.Difference{Granted: toGrant(r.Granted), Changes: toChanges(r)}}, nil
+	changes := toChanges(r)
+	if err := s.going(ctx, p.Tenant, sizeOf(changes)); err != nil {
+		return nil, err
+	}
+	return &answer[client.Difference]{client.Difference{Granted: toGrant(r.Granted), Changes: changes}}, nil
 }
 
 func (s *server) explain(ctx context.Context, p access.Principal, in *struct{ Body client.Explain }) (*answer[client.Explained], error) {

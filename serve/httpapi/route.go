@@ -30,7 +30,7 @@ type call struct {
 	request   *http.Request
 	writer    http.ResponseWriter
 	leave     func() // tells the Limiter that it is answered; nil: nobody wants to know
-	sent      func() // gives back the place of a large body; nil: it has none
+	sent      func() // gives back the place of a large body, or answer; nil: it has none
 }
 
 type callKey struct{}
@@ -115,7 +115,7 @@ type operation struct {
 	change           bool  // of what exists: takes If-Match
 	status           int   // of success; zero: 200, or 204 where there is no body
 	maxBody          int64 // bytes; zero: 256 KiB
-	large            bool  // of bodies over 256 KiB few are taken in at once; see uploads
+	large            bool  // few raw bodies, and few over 256 KiB, are taken in at once; see uploads
 	raw              bool  // the handler reads the body itself, of the types in body
 	body             *huma.RequestBody
 	answers          map[string]*huma.Response // where the answer is no JSON
@@ -223,7 +223,7 @@ func (s *server) admit(op operation, w http.ResponseWriter, r *http.Request, c *
 			return err
 		}
 	}
-	if op.large && (r.ContentLength < 0 || r.ContentLength > DefaultMaxBody) {
+	if op.large && (op.raw || r.ContentLength < 0 || r.ContentLength > DefaultMaxBody) {
 		var err error
 		if c.sent, err = s.uploads.enter(c.principal.Tenant); err != nil {
 			return err

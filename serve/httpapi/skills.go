@@ -117,6 +117,11 @@ func (s *server) getSkill(ctx context.Context, p access.Principal, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	if _, size := b.Size(); in.Content {
+		if err := s.going(ctx, p.Tenant, size); err != nil {
+			return nil, err
+		}
+	}
 	out := client.Skill{Meta: client.Meta{Name: in.Skill}, Digest: b.Digest(), Files: toFiles(b, in.Content), Scripts: []client.Script{}, Diagnostics: []client.Diagnostic{}}
 	var tag string
 	if v != nil {
@@ -241,6 +246,9 @@ func (s *server) getFile(ctx context.Context, p access.Principal, in *struct {
 	if !ok {
 		return nil, notFound()
 	}
+	if err := s.going(ctx, p.Tenant, int64(len(text))); err != nil {
+		return nil, err
+	}
 	return &streamed{ContentType: "application/octet-stream", Disposition: "attachment", ETag: params.ETag("file", digest.String()),
 		Body: func(c huma.Context) { _, _ = c.BodyWriter().Write([]byte(text)) }}, nil
 }
@@ -249,9 +257,7 @@ func (s *server) exportSkill(ctx context.Context, p access.Principal, in *struct
 	Skill   string `path:"skill" maxLength:"512"`
 	Version string `query:"version" maxLength:"80" doc:"beginning of a version's id or digest; none: as it is now"`
 }) (*streamed, error) {
-	// The turn is for reading it. Who takes it slowly holds a place that is his tenant's.
-	leave, err := s.uploads.enter(p.Tenant)
-	if err != nil {
+	if err := s.going(ctx, p.Tenant, maxZip); err != nil { // before it is read: its size is not known
 		return nil, err
 	}
 	b, err := s.readInTurn(ctx, p.Tenant, in.Skill, in.Version)
@@ -261,11 +267,9 @@ func (s *server) exportSkill(ctx context.Context, p access.Principal, in *struct
 		}
 	}
 	if err != nil {
-		leave()
 		return nil, err
 	}
 	return &streamed{ContentType: "application/zip", Disposition: "attachment", ETag: params.ETag("content", b.Digest().String()), Body: func(c huma.Context) {
-		defer leave()
 		if err := skill.WriteZip(c.BodyWriter(), b); err != nil {
 			// It was begun: the connection is closed, so that nobody takes a part for the whole.
 			r, _ := humago.Unwrap(c)

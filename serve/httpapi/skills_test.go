@@ -200,7 +200,8 @@ func TestImportRefused(t *testing.T) {
 }
 
 // One tenant that uploads without end is told that it is busy, and another is not; what
-// is small is taken in besides (B10).
+// is small and known whole is taken in besides, an archive is not: whoever announces
+// little may send it for as long as whoever announces much (B10).
 func TestUploads(t *testing.T) {
 	h := newHouse(t)
 	zip, large := zipped(t, files(script)), make([]byte, DefaultMaxBody+1)
@@ -215,10 +216,12 @@ func TestUploads(t *testing.T) {
 		t.Error("nothing says when to try again")
 	}
 	h.ask("other", "POST", "/v1/imports/zip", large).problem(client.BadContent)
-	h.ask("operator", "POST", "/v1/imports/zip", zip).into(201, nil)
+	h.ask("operator", "POST", "/v1/imports/zip", zip).problem(client.Busy)
+	h.ask("operator", "POST", "/v1/imports/script", client.ScriptImport{Skill: "small", Script: "a.py", Mode: "stdin", Data: []byte("pass\n")}).into(201, nil)
 	for _, done := range leave {
 		done()
 	}
+	h.ask("operator", "POST", "/v1/imports/zip", zip).into(201, nil)
 	h.ask("operator", "POST", "/v1/imports/zip", large).problem(client.BadContent)
 	if u := &h.inside.uploads; len(u.tenant) != 0 || u.all != 0 {
 		t.Errorf("left: %v, %d", u.tenant, u.all)

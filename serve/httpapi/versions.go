@@ -125,6 +125,9 @@ func (s *server) diffSkill(ctx context.Context, p access.Principal, in *struct {
 		}
 		out.Changes = append(out.Changes, toChange(c))
 	}
+	if err := s.going(ctx, p.Tenant, sizeOf(out.Changes)); err != nil {
+		return nil, err
+	}
 	return &answer[client.VersionDifference]{out}, nil
 }
 
