@@ -56,7 +56,7 @@ var serveSettings = []Setting{
 	whole("rate_key", "requests a second of one key; 0: 200", func(c *Config) *int { return &c.Serve.KeyRate }),
 	whole("rate_tenant", "requests a second of one tenant, where it has no rate of its own; 0: 400", func(c *Config) *int { return &c.Serve.TenantRate }),
 	whole("rate_runs", "runs a second that one tenant starts, where it has no rate of its own; 0: 200", func(c *Config) *int { return &c.Serve.RunRate }),
-	whole("requests", "requests under way, half of them of one tenant; 0: 1024", func(c *Config) *int { return &c.Serve.AtOnce }),
+	whole("requests", "requests under way, a quarter of them of one tenant, an eighth for the platform alone; 0: 1024", func(c *Config) *int { return &c.Serve.AtOnce }),
 	whole("connections", "connections that are open; 0: 4096", func(c *Config) *int { return &c.Serve.Connections }),
 	whole("connections_per_peer", "of them from one machine, a proxy too; 0: 2048", func(c *Config) *int { return &c.Serve.ConnectionsPerPeer }),
 	{Key: "traces", Doc: "address that spans are posted to by OTLP over HTTP, such as http://127.0.0.1:4318/v1/traces; empty: none",

@@ -34,8 +34,9 @@ type Config struct {
 	// one tenant more.
 	TenantRate, RunRate int
 
-	// AtOnce is how many requests may be under way; one tenant has half of them at
-	// most. Zero means 1,024.
+	// AtOnce is how many requests may be under way. One tenant has a quarter of them at
+	// most, all tenants together seven eighths, so that the platform gets in whatever they
+	// do, and the platform a half. Zero means 1,024.
 	AtOnce int
 
 	// Tenant returns a tenant's own rates, whose zero fields mean those above. Where it
@@ -51,7 +52,7 @@ type Limits struct {
 	buckets map[string]*list.Element // of *bucket
 	used    *list.List               // the bucket that was used last first
 	under   int                      // requests under way
-	tenants map[string]int           // of them, those of each tenant
+	tenants map[string]int           // of them, those of each tenant; the platform's name is empty
 }
 
 // A bucket is what one key or one tenant has left.
@@ -78,7 +79,7 @@ func (l *Limits) Enter(ctx context.Context, p access.Principal, run bool) (leave
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if l.under >= l.c.AtOnce || l.tenants[p.Tenant] >= max(l.c.AtOnce/2, 1) {
+	if l.full(p.Tenant) {
 		return nil, retryCrowd
 	}
 	tenant := l.tenant(p.Tenant, own, now)
@@ -92,6 +93,16 @@ func (l *Limits) Enter(ctx context.Context, p access.Principal, run bool) (leave
 	l.under++
 	l.tenants[p.Tenant]++
 	return sync.OnceFunc(func() { l.leave(p.Tenant) }), 0
+}
+
+// full reports whether no more requests of the tenant may be under way.
+func (l *Limits) full(tenant string) bool {
+	most, platform := l.c.AtOnce, l.tenants[""]
+	if tenant == "" {
+		return l.under >= most || platform >= max(most/2, 1)
+	}
+	kept := min((most+7)/8, most-1) // for the platform: a tenant's requests never have these
+	return l.under >= most || l.under-platform >= most-kept || l.tenants[tenant] >= max(most/4, 1)
 }
 
 func (l *Limits) leave(tenant string) {

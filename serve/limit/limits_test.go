@@ -106,30 +106,43 @@ func TestOwnRates(t *testing.T) {
 	})
 }
 
-// B10: what is under way is bounded, and one tenant has half of it.
+// B10: what is under way is bounded; one tenant has a quarter of it, and what all
+// tenants do together leaves places to the platform.
 func TestAtOnce(t *testing.T) {
-	l := New(Config{KeyRate: 1000, TenantRate: 1000, AtOnce: 4})
+	l := New(Config{KeyRate: 1000, TenantRate: 1000, AtOnce: 16})
 	var leave []func()
-	for range 2 {
-		f, _ := l.Enter(t.Context(), principal("a", "1"), false)
-		leave = append(leave, f)
+	enter := func(ctx context.Context, p access.Principal, n int) {
+		t.Helper()
+		for i := range n {
+			f, _ := l.Enter(ctx, p, false)
+			if f == nil {
+				t.Fatalf("%s: %d of %d were let in", p.Actor, i, n)
+			}
+			leave = append(leave, f)
+		}
+		if f, after := l.Enter(ctx, p, false); f != nil || after != retryCrowd {
+			t.Errorf("%s: more than %d were let in, or are to come after %v", p.Actor, n, after)
+		}
 	}
-	if f, after := l.Enter(t.Context(), principal("a", "2"), false); f != nil || after != retryCrowd {
-		t.Errorf("a third one of the tenant was let in, or is to come after %v", after)
+	for _, tenant := range []string{"a", "b", "c"} {
+		enter(t.Context(), principal(tenant, tenant), 4)
 	}
-	for _, tenant := range []string{"b", "c"} {
-		f, _ := l.Enter(t.Context(), principal(tenant, tenant), false)
-		leave = append(leave, f)
-	}
-	if f, _ := l.Enter(t.Context(), principal("d", "d"), false); f != nil {
-		t.Error("a fifth one was let in")
-	}
+	enter(t.Context(), principal("d", "d"), 2)
+	enter(t.Context(), access.Principal{Actor: "platform", Roles: []access.Role{access.Platform}}, 2)
 	for _, f := range leave {
 		f()
 		f() // twice is once
 	}
 	if l.under != 0 || len(l.tenants) != 0 {
 		t.Errorf("%d are under way, of %v", l.under, l.tenants)
+	}
+	leave = nil
+	enter(t.Context(), access.Principal{Actor: "platform", Roles: []access.Role{access.Platform}}, 8)
+	for _, f := range leave {
+		f()
+	}
+	if f, _ := New(Config{AtOnce: 1}).Enter(t.Context(), principal("a", "1"), false); f == nil {
+		t.Error("where one may be under way, no tenant gets in")
 	}
 }
 
