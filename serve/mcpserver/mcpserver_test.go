@@ -69,6 +69,32 @@ func connect(t *testing.T, url, credential string, o *mcp.ClientOptions) *mcp.Cl
 	return s
 }
 
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+// post sends one message, in a session where it names one.
+func post(t *testing.T, url, credential, session, body string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if credential != "" {
+		req.Header.Set("Authorization", "Bearer "+credential)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, _ := io.ReadAll(res.Body)
+	return res, string(text)
+}
+
 func call(t *testing.T, s *mcp.ClientSession, tool string, arguments any) (*mcp.CallToolResult, string) {
 	t.Helper()
 	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -203,24 +229,8 @@ func TestSessionsOfOthers(t *testing.T) {
 	h.Grant("acme", "")
 	_, url := endpoint(t, h)
 	send := func(credential, session, body string) (*http.Response, string) {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-		if credential != "" {
-			req.Header.Set("Authorization", "Bearer "+credential)
-		}
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Accept", "application/json, text/event-stream")
-		if session != "" {
-			req.Header.Set("Mcp-Session-Id", session)
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		text, _ := io.ReadAll(res.Body)
-		return res, string(text)
+		return post(t, url, credential, session, body)
 	}
-	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
 	res, _ := send("acme", "", initialize)
 	session := res.Header.Get("Mcp-Session-Id")
@@ -432,14 +442,16 @@ func TestRoleThatWasTakenAway(t *testing.T) {
 	}
 	s := httptest.NewServer(handler)
 	t.Cleanup(func() { handler.Close(); s.Close() })
-	for _, session := range []*mcp.ClientSession{connect(t, s.URL, "x", nil)} {
-		if r, text := call(t, session, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh"}); r.IsError {
-			t.Fatalf("%s", text)
-		}
-		reader.Store(true)
-		if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: toolset.RunSkillScript, Arguments: object{"skill": "shout", "script": "scripts/shout.sh"}}); err == nil {
-			t.Error("it ran")
-		}
+	// A protocol with sessions: the server of the session is the one of its beginning.
+	res, _ := post(t, s.URL, "x", "", initialize)
+	session := res.Header.Get("Mcp-Session-Id")
+	const run = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_skill_script","arguments":{"skill":"shout","script":"scripts/shout.sh"}}}`
+	if _, text := post(t, s.URL, "x", session, run); !strings.Contains(text, `"exitCode":0`) {
+		t.Fatalf("%s", text)
+	}
+	reader.Store(true)
+	if _, text := post(t, s.URL, "x", session, run); !strings.Contains(text, "may run no scripts") {
+		t.Errorf("it ran: %s", text)
 	}
 	if calls, err := h.Store.Calls(t.Context(), "acme", toolcall.Filter{}); err != nil || len(calls) != 1 {
 		t.Errorf("%d calls, %v", len(calls), err)
@@ -473,21 +485,8 @@ func TestStrictEnvelope(t *testing.T) {
 func TestSessionsAreBounded(t *testing.T) {
 	h := toolcase.Open(t, nil)
 	_, url := endpoint(t, h)
-	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	send := func(session, body string) *http.Response {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-		req.Header.Set("Authorization", "Bearer acme")
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Accept", "application/json, text/event-stream")
-		if session != "" {
-			req.Header.Set("Mcp-Session-Id", session)
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.Copy(io.Discard, res.Body)
-		res.Body.Close()
+		res, _ := post(t, url, "acme", session, body)
 		return res
 	}
 	var ids []string
