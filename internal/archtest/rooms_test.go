@@ -43,6 +43,8 @@ var rooms = map[string]rule{
 	"executor/executortest/hostile": {"bundle executor executor/executortest gate grant", "golang.org/x/sys", true, "the catalogue of attacks; its requests come from the suite beside it"},
 	"executor/executortest":         {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
 
+	"wire": {"bundle internal/strictjson", "", false, "what a host and a runner say to each other; it decides nothing"},
+
 	// Where facts are kept.
 	"store":                   {"access admin audit bundle gate grant idempotency toolcall", "", true, "the union of what stores keep"},
 	"store/internal/keep":     {"access admin audit bundle gate grant idempotency toolcall", "", true, "a base of stores: what is refused and how it is copied"},

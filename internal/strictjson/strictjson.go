@@ -89,7 +89,12 @@ func Unmarshal(b []byte, v any) error {
 	if _, _, err := decode(b, Limits{}, false); err != nil {
 		return err
 	}
-	err := json.Unmarshal(b, v, json.RejectUnknownMembers(true))
+	return semantic(json.Unmarshal(b, v, json.RejectUnknownMembers(true)))
+}
+
+// semantic turns an error of the library about a value that is strict JSON into an
+// *Error; nil stays nil.
+func semantic(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -112,11 +117,12 @@ func Unmarshal(b []byte, v any) error {
 }
 
 func decode(value []byte, limits Limits, build bool) ([]byte, any, error) {
-	r := &reader{
-		dec:    jsontext.NewDecoder(bytes.NewReader(value)),
-		limits: limits.orDefaults(), build: build,
-		out: make([]byte, 0, len(value)),
-	}
+	return (&reader{limits: limits.orDefaults(), build: build}).whole(value)
+}
+
+// whole reads the one value that there is.
+func (r *reader) whole(value []byte) ([]byte, any, error) {
+	r.dec, r.out = jsontext.NewDecoder(bytes.NewReader(value)), make([]byte, 0, len(value))
 	v, err := r.value(0)
 	if err != nil {
 		return nil, nil, err
@@ -133,7 +139,8 @@ func decode(value []byte, limits Limits, build bool) ([]byte, any, error) {
 type reader struct {
 	dec    *jsontext.Decoder
 	limits Limits
-	build  bool // make the Go value too
+	build  bool              // make the Go value too
+	fold   map[string]string // a name in lower case to how it is spelled; nil: case counts
 	tokens int
 	out    []byte
 }
@@ -185,6 +192,10 @@ func (r *reader) object(depth int) (any, error) {
 	if r.build {
 		m = map[string]any{}
 	}
+	var folded map[string]bool // the names that were there
+	if r.fold != nil {
+		folded = map[string]bool{}
+	}
 	r.out = append(r.out, '{')
 	for i := 0; ; i++ {
 		if k := r.dec.PeekKind(); k == '}' {
@@ -203,9 +214,20 @@ func (r *reader) object(depth int) (any, error) {
 		if err != nil {
 			return nil, lexical(err, r.dec.InputOffset())
 		}
+		begin := len(r.out)
 		name, err := r.text(raw)
 		if err != nil {
 			return nil, err
+		}
+		if r.fold != nil {
+			if folded[lower(name)] {
+				return nil, r.refuse("this name stands twice in its object, but for its case")
+			}
+			folded[lower(name)] = true
+			if spelled, ok := r.fold[lower(name)]; ok {
+				name = spelled
+				r.out = append(append(append(r.out[:begin], '"'), name...), '"')
+			}
 		}
 		r.out = append(r.out, ':')
 		v, err := r.value(depth)
