@@ -66,7 +66,7 @@ var rooms = map[string]rule{
 	"serve/httpapi/client":  {"bundle", "", false, "an API client carries nothing of the server: the wire types live here"},
 	"serve/internal/params": {"serve/httpapi/client", "", false, "cursors and ETags: what strangers send, read in one place"},
 	"serve/limit":           {"access", "golang.org/x/time", false, "what those who ask may take; it knows of no API"},
-	"serve/oidc":            {"access internal/strictjson", "github.com/coreos/go-oidc/v3", false, "who a token of an identity provider is; the only importer of its library"},
+	"serve/oidc":            {"access internal/outbound internal/strictjson", "github.com/coreos/go-oidc/v3", false, "who a token of an identity provider is; the only importer of its library"},
 
 	"observe": {". gate", "go.opentelemetry.io/otel", false, "spans and metrics: the only importer of OpenTelemetry's API"},
 
@@ -88,6 +88,7 @@ var rooms = map[string]rule{
 	"internal/gatecase":    {"access audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/id":          {"", "", true, "ids are made in one place"},
 	"internal/instance":    {"audit internal/id internal/ownfile internal/strictjson", "", false, "how a host process tells the next one that it died"},
+	"internal/outbound":    {"", "", true, "who connects to an address that somebody else names does it by one rule"},
 	"internal/ownfile":     {"", "golang.org/x/sys", true, "small files of the program's own, durable"},
 	"internal/pgserver":    {"", "", true, "a suite: a PostgreSQL of a package's own for its tests"},
 	"internal/rootfs":      {"", "", true, "root file systems of this machine's programs, for tests"},
@@ -139,8 +140,8 @@ var bans = map[string]struct{ rooms, why string }{
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
-	"net/http":       {"examples/embed internal/cli internal/daemon internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
-	"net":            {"executor/executortest/hostile internal/cli internal/daemon internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
+	"net/http":       {"examples/embed internal/cli internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
+	"net":            {"executor/executortest/hostile internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
 	"testing":        {"internal/gatecase internal/pgserver internal/toolcase store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},

@@ -4,9 +4,7 @@
 //
 // # Reaching the provider
 //
-// Its address comes from the configuration, what it answers from elsewhere. So every
-// connection is looked at when it is made, after the name was resolved: addresses of
-// this machine and of private networks are refused unless the configuration has the
-// word for them. There is no redirect, no proxy of the environment, https alone (but
-// on this machine), and answers are bounded.
+// Its address comes from the configuration, what it answers from elsewhere: package
+// outbound says where it may be. A provider that is asked by https names its keys by
+// https.
 package oidc

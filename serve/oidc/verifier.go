@@ -16,6 +16,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/internal/outbound"
 )
 
 // What a [Config] means by zero, and how long the provider's word is taken.
@@ -52,7 +53,7 @@ type Config struct {
 	Roles map[string]access.Role
 
 	// Reach are words for where the provider may be besides the public internet:
-	// [Loopback], [Private].
+	// outbound.Loopback, outbound.Private.
 	Reach []string
 
 	// Skew is how far the clocks may differ. Zero means a minute.
@@ -85,23 +86,17 @@ type Verifier struct {
 // One that says which field cannot hold.
 func New(c Config) (*Verifier, error) {
 	c.Skew = cmp.Or(c.Skew, DefaultSkew)
-	var r reach
-	for _, word := range c.Reach {
-		switch word {
-		case Loopback:
-			r.loopback = true
-		case Private:
-			r.private = true
-		default:
-			return nil, fmt.Errorf("oidc: %q is no word for where the provider may be; there is: %s, %s", word, Loopback, Private)
-		}
+	reach, err := outbound.ParseReach("oidc_reach", c.Reach)
+	if err != nil {
+		return nil, fmt.Errorf("oidc: %w", err)
 	}
 	u, err := url.Parse(c.Issuer)
-	switch {
-	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("oidc: the issuer %q is no address; write one such as https://login.example.org", c.Issuer)
-	case u.Scheme != "https" && (u.Scheme != "http" || !r.loopback || !isLoopback(u.Hostname())):
-		return nil, fmt.Errorf("oidc: the issuer %q must be https; http is for this machine alone, with %s in oidc_reach", c.Issuer, Loopback)
+	if err != nil || u.RawQuery != "" {
+		return nil, errors.New("oidc: the issuer is no address; write one such as https://login.example.org") // it may have a password
+	}
+	switch err := reach.CheckURL(u); {
+	case err != nil:
+		return nil, fmt.Errorf("oidc: the issuer: %w", err)
 	case c.Audience == "":
 		return nil, errors.New("oidc: there is no audience: a token for another program would let in")
 	case (c.Tenant == "") == (c.TenantClaim == ""):
@@ -116,7 +111,7 @@ func New(c Config) (*Verifier, error) {
 			return nil, fmt.Errorf("oidc: %q is mapped to %q, which is no role; there is: %v", name, role, access.Roles())
 		}
 	}
-	return &Verifier{c: c, ask: newAsker(r, c.TLS)}, nil
+	return &Verifier{c: c, ask: newAsker(reach, u.Scheme == "http", c.TLS)}, nil
 }
 
 // IsToken reports whether a credential has the form of a token: three parts of
