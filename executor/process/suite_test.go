@@ -117,15 +117,16 @@ func leftovers(runtime string) []string {
 // cgroups returns the cgroups of the instances, wherever they lie.
 func cgroups(instances []string) []string {
 	var found []string
-	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
-		_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-			name, ok := strings.CutPrefix(filepath.Base(path), "tracon-")
-			if ok && slices.Contains(instances, name) && !slices.Contains(found, path) {
-				found = append(found, path)
-			}
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		name, ok := strings.CutPrefix(filepath.Base(path), "tracon-")
+		switch {
+		case !strings.HasPrefix(name, "instance-") || !ok:
 			return nil
-		})
-	}
+		case slices.Contains(instances, name):
+			found = append(found, path)
+		}
+		return filepath.SkipDir // nothing of an instance lies below an instance
+	})
 	return found
 }
 

@@ -116,10 +116,14 @@ func left(e *sandbox.Executor, runtime string) []string {
 func cgroups(instance string) []string {
 	var found []string
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
-		if filepath.Base(path) == "tracon-"+instance {
+		name, ok := strings.CutPrefix(filepath.Base(path), "tracon-")
+		switch {
+		case !strings.HasPrefix(name, "instance-") || !ok:
+			return nil
+		case name == instance:
 			found = append(found, path)
 		}
-		return nil
+		return filepath.SkipDir // nothing of an instance lies below an instance
 	})
 	return found
 }
