@@ -28,7 +28,8 @@ const asNobodyEnv = "TRACON_TEST_AS_NOBODY"
 
 // asNobody runs the tests that match once more as another user, beside others
 // that do so. Delegated gives that user a part of the cgroup tree. It does nothing
-// where the tests already run as one without rights.
+// where the tests already run as one without rights, and short tests leave the user
+// without such a part to the pass of ./check that is made by one.
 func asNobody(t *testing.T, delegated bool, match string) {
 	t.Helper()
 	if os.Getenv(asNobodyEnv) != "" {
@@ -36,6 +37,10 @@ func asNobody(t *testing.T, delegated bool, match string) {
 	}
 	if os.Geteuid() != 0 {
 		t.Log("these tests already run as an ordinary user")
+		return
+	}
+	if testing.Short() && !delegated {
+		t.Log("short: these tests run as an ordinary user in ./check test-user")
 		return
 	}
 	t.Parallel()
