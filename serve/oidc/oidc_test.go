@@ -1,12 +1,15 @@
 package oidc
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,8 +27,10 @@ const audience = "tracon"
 // provider is an identity provider on this machine.
 type provider struct {
 	*mockoidc.MockOIDC
-	asked atomic.Int64 // for its keys
-	down  atomic.Bool
+	asked        atomic.Int64 // for its keys
+	down, noKeys atomic.Bool
+	hangs        atomic.Pointer[chan struct{}] // answers nobody until it is closed; nil: it answers
+	began        atomic.Int64                  // requests of any kind
 }
 
 func newProvider(t *testing.T) *provider {
@@ -37,11 +42,19 @@ func newProvider(t *testing.T) *provider {
 	p := &provider{MockOIDC: m}
 	err = m.AddMiddleware(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			p.began.Add(1)
+			if hangs := p.hangs.Load(); hangs != nil {
+				<-*hangs
+			}
 			if p.down.Load() {
 				http.Error(w, "secret-of-the-provider", http.StatusInternalServerError)
 				return
 			}
 			if r.URL.Path == mockoidc.JWKSEndpoint {
+				if p.noKeys.Load() {
+					_, _ = w.Write([]byte("no keys"))
+					return
+				}
 				p.asked.Add(1)
 			}
 			next.ServeHTTP(w, r)
@@ -274,6 +287,95 @@ func TestProviderDown(t *testing.T) {
 	v.since = time.Now().Add(-keepKeys)
 	if _, err := v.Principal(t.Context(), token); err == nil || errors.Is(err, ErrToken) {
 		t.Errorf("down for an hour: %v, want an error that is not the token's", err)
+	}
+}
+
+// B10: a provider that hangs is asked by one, for whom those who come without keys of
+// before wait as long as they like; with such keys nobody waits for it; and what failed
+// is not tried again at once.
+func TestProviderHangs(t *testing.T) {
+	p := newProvider(t)
+	v := newVerifier(t, p.config())
+	token := sign(t, p.Keypair, p.claims())
+	hangs := make(chan struct{})
+	p.hangs.Store(&hangs)
+	gone := errors.New("the client is gone")
+	ctx, leave := context.WithCancelCause(t.Context())
+	var waiting sync.WaitGroup
+	for range 20 {
+		waiting.Go(func() {
+			if _, err := v.Principal(ctx, token); !errors.Is(err, gone) {
+				t.Errorf("err = %v, want the cause of the context", err)
+			}
+		})
+	}
+	for p.began.Load() == 0 {
+		runtime.Gosched()
+	}
+	leave(gone)
+	waiting.Wait()
+	if n := p.began.Load(); n != 1 {
+		t.Errorf("twenty tokens had it asked %d times, want once", n)
+	}
+	p.hangs.Store(nil)
+	close(hangs)
+	if _, err := v.Principal(t.Context(), token); err != nil {
+		t.Fatalf("when it answers: %v", err)
+	}
+
+	hangs = make(chan struct{})
+	p.hangs.Store(&hangs)
+	v.mu.Lock()
+	v.since, v.tried, v.patience = time.Now().Add(-refreshKeys), time.Time{}, 0
+	v.mu.Unlock()
+	before := p.began.Load()
+	for range 20 {
+		if _, err := v.Principal(t.Context(), token); err != nil {
+			t.Errorf("by the keys of before: %v", err)
+		}
+	}
+	for p.began.Load() == before {
+		runtime.Gosched()
+	}
+	if n := p.began.Load() - before; n != 1 {
+		t.Errorf("it was asked %d times, want once", n)
+	}
+	p.down.Store(true)
+	v.mu.Lock()
+	asking := v.asking
+	v.mu.Unlock()
+	close(hangs)
+	<-asking
+	p.hangs.Store(nil)
+	before = p.began.Load()
+	for range 20 {
+		if _, err := v.Principal(t.Context(), token); err != nil {
+			t.Errorf("after it failed: %v", err)
+		}
+	}
+	if n := p.began.Load() - before; n != 0 {
+		t.Errorf("what had just failed was tried %d times again", n)
+	}
+}
+
+// A provider that tells of itself and gives no keys has said nothing: those of before
+// stay in use.
+func TestKeysOfBefore(t *testing.T) {
+	p := newProvider(t)
+	v := newVerifier(t, p.config())
+	v.ask.again = 0
+	token := sign(t, p.Keypair, p.claims())
+	if _, err := v.Principal(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	p.noKeys.Store(true)
+	v.since = time.Now().Add(-refreshKeys)
+	if _, err := v.Principal(t.Context(), token); err != nil {
+		t.Errorf("without new keys: %v", err)
+	}
+	v.since = time.Now().Add(-keepKeys)
+	if _, err := v.Principal(t.Context(), token); err == nil || errors.Is(err, ErrToken) {
+		t.Errorf("an hour later: %v, want an error that is not the token's", err)
 	}
 }
 

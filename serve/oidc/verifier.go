@@ -24,6 +24,7 @@ const (
 	DefaultSkew = time.Minute
 	refreshKeys = 15 * time.Minute // then it is asked again
 	keepKeys    = time.Hour        // then, where it cannot be asked, no token holds
+	refreshWait = 2 * time.Second  // how long tokens wait for what it says now, where keys of before are there
 	MaxToken    = 8 << 10          // bytes of a token
 )
 
@@ -72,11 +73,14 @@ type Verifier struct {
 	c   Config
 	ask *asker
 
+	patience time.Duration // see refreshWait
+
 	mu     sync.Mutex
 	now    *oidc.IDTokenVerifier
-	since  time.Time // of now
-	tried  time.Time
-	failed error // of the last try
+	since  time.Time     // of now
+	asking chan struct{} // closed when the provider has been asked; nil: nobody asks
+	tried  time.Time     // when somebody began to ask
+	failed error         // of the last try
 }
 
 // New returns a Verifier for c. It asks nobody yet.
@@ -111,7 +115,7 @@ func New(c Config) (*Verifier, error) {
 			return nil, fmt.Errorf("oidc: %q is mapped to %q, which is no role; there is: %v", name, role, access.Roles())
 		}
 	}
-	return &Verifier{c: c, ask: newAsker(reach, u.Scheme == "http", c.TLS)}, nil
+	return &Verifier{c: c, patience: refreshWait, ask: newAsker(reach, u.Scheme == "http", c.TLS)}, nil
 }
 
 // IsToken reports whether a credential has the form of a token: three parts of
@@ -153,51 +157,90 @@ func (v *Verifier) Principal(ctx context.Context, token string) (access.Principa
 }
 
 // verifier returns what checks tokens. The provider is asked again now and then, so
-// that a key that it took back holds no longer.
+// that a key that it took back holds no longer: by one at a time, for whom the others
+// wait, but not long where keys of before are there.
 func (v *Verifier) verifier(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	if age := time.Since(v.since); v.now != nil && age < refreshKeys {
+	if v.now != nil && time.Since(v.since) < refreshKeys {
+		defer v.mu.Unlock()
 		return v.now, nil
 	}
-	if v.tried.IsZero() || time.Since(v.tried) >= v.ask.again {
-		v.tried = time.Now()
-		v.failed = v.discover(ctx)
+	if v.asking == nil && (v.tried.IsZero() || time.Since(v.tried) >= v.ask.again) {
+		v.asking, v.tried = make(chan struct{}), time.Now()
+		go v.refresh(v.asking)
 	}
-	if v.now != nil && time.Since(v.since) < keepKeys {
+	asking, wait := v.asking, askTime+refreshWait // asking has a time of its own, which is shorter
+	if v.holds() {
+		wait = v.patience - time.Since(v.tried)
+	}
+	v.mu.Unlock()
+	if asking != nil && wait > 0 {
+		after := time.NewTimer(wait)
+		defer after.Stop()
+		select {
+		case <-asking:
+		case <-after.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.holds() {
 		return v.now, nil
 	}
 	return nil, cmp.Or(v.failed, errUnreached)
 }
 
-// discover asks the provider. It goes on when the one request that caused it is gone:
-// others wait for it.
-func (v *Verifier) discover(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+// holds reports whether what the provider said last is taken still.
+func (v *Verifier) holds() bool { return v.now != nil && time.Since(v.since) < keepKeys }
+
+// refresh asks the provider, whatever becomes of the request that caused it: others
+// wait for it too.
+func (v *Verifier) refresh(done chan struct{}) {
+	now, err := v.discover(context.Background())
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.failed = err; err == nil {
+		v.now, v.since = now, time.Now()
+	}
+	v.asking = nil
+	close(done)
+}
+
+// probe has the form of a token, and is nobody's: whoever checks it has the keys.
+const probe = "eyJhbGciOiJSUzI1NiJ9.e30.eA"
+
+// discover asks the provider for what it says of itself, and for its keys: one that
+// gives none has said nothing.
+func (v *Verifier) discover(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	ctx, stop := context.WithTimeout(ctx, askTime)
 	defer stop()
 	ctx = oidc.ClientContext(ctx, v.ask.client())
 	p, err := oidc.NewProvider(ctx, v.c.Issuer)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUnreached, err)
+		return nil, fmt.Errorf("%w: %w", errUnreached, err)
 	}
 	var more struct {
 		Keys string `json:"jwks_uri"`
 	}
 	if err := p.Claims(&more); err != nil || more.Keys == "" {
-		return fmt.Errorf("%w: it names no keys", errUnreached)
+		return nil, fmt.Errorf("%w: it names no keys", errUnreached)
 	}
 	v.ask.mu.Lock()
 	v.ask.keys, v.ask.last = more.Keys, time.Time{}
 	v.ask.mu.Unlock()
+	keys := oidc.NewRemoteKeySet(ctx, more.Keys)
+	if _, err := keys.VerifySignature(ctx, probe); errors.Unwrap(err) != nil || ctx.Err() != nil { // what it says of the probe itself wraps nothing
+		return nil, fmt.Errorf("%w: %w", errUnreached, err)
+	}
 	skew := v.c.Skew
-	v.now = oidc.NewVerifier(v.c.Issuer, keySet{oidc.NewRemoteKeySet(ctx, more.Keys)}, &oidc.Config{
+	return oidc.NewVerifier(v.c.Issuer, keySet{keys}, &oidc.Config{
 		ClientID: v.c.Audience,
 		// What one key both signs and checks is no proof to a third.
 		SupportedSigningAlgs: []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA},
 		Now:                  func() time.Time { return time.Now().Add(-skew) },
-	})
-	v.since = time.Now()
-	return nil
+	}), nil
 }
 
 // keySet tells whether the provider could be asked, which the library hides.
