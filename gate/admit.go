@@ -110,9 +110,10 @@ func intent(call Call, instance string, o open, i interpreter, t tier, a argumen
 }
 
 // refused writes the entry of a refusal. It does so even when the caller has
-// left: the model must not be able to ask without a record by hanging up.
-func (g *Gate) refused(ctx context.Context, call Call, d *Denial) error {
-	facts := []string{"gate", string(d.Gate), "reason", audit.Clip(d.Err.Error())}
+// left: the model must not be able to ask without a record by hanging up. More are
+// names and values of further facts.
+func (g *Gate) refused(ctx context.Context, call Call, d *Denial, more ...string) error {
+	facts := append([]string{"gate", string(d.Gate), "reason", audit.Clip(d.Err.Error())}, more...)
 	if pin, ok := errors.AsType[*PinError](d.Err); ok {
 		facts = append(facts, "grant", pin.Grant.ID)
 	}

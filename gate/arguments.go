@@ -37,9 +37,12 @@ func (o open) arguments(ctx context.Context, declarer Declarer, schemas Schemas,
 	if err != nil {
 		return arguments{}, err
 	}
-	_, _ = rand.Read(a.salt[:]) // never fails; see crypto/rand
+	a.newSalt()
 	return a, nil
 }
+
+// newSalt gives the commitment in the log a salt of its own.
+func (a *arguments) newSalt() { _, _ = rand.Read(a.salt[:]) } // it never fails; see crypto/rand
 
 // declared asks for the declaration. One that cannot be used is a fault of the
 // content, so it is refused under that gate's name.

@@ -7,7 +7,7 @@ import (
 	"github.com/tracon-go/tracon/grant"
 )
 
-// Config holds what the gates look at. Every field but Instance is required.
+// Config holds what the gates look at. Every field down to Log is required.
 type Config struct {
 	Hosts    Hosts
 	Policies Policies
@@ -20,6 +20,11 @@ type Config struct {
 	// Instance is the id of this process, for the entries of its admissions: whoever
 	// finds it dead can tell which of them have no ending. Empty: they name none.
 	Instance string
+
+	// Receptions says what this host does for others: see [Gate.Accept]. Nil: nothing.
+	// Tickets knows who signs tickets. Nil: nobody does.
+	Receptions Receptions
+	Tickets    Tickets
 }
 
 // A Gate takes calls through the gates. It is safe for concurrent use.

@@ -41,20 +41,28 @@ func lower(d Declaration, value []byte) (words []string, stdin []byte, err error
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := checkWords(words); err != nil {
+		return nil, nil, err
+	}
+	return words, nil, nil
+}
+
+// checkWords says why a program cannot be given the words, or nil.
+func checkWords(words []string) error {
 	total := 0
 	for i, w := range words {
 		total += len(w) + 1 + 8
 		switch {
 		case len(w) > MaxArgument:
-			return nil, nil, fmt.Errorf("argument %d has %d bytes, at most %d; pass it as an input file", i+1, len(w), MaxArgument)
+			return fmt.Errorf("argument %d has %d bytes, at most %d; pass it as an input file", i+1, len(w), MaxArgument)
 		case strings.ContainsRune(w, 0):
-			return nil, nil, fmt.Errorf("argument %d holds NUL, which no program can be given", i+1)
+			return fmt.Errorf("argument %d holds NUL, which no program can be given", i+1)
 		}
 	}
 	if total > MaxArgumentTotal {
-		return nil, nil, fmt.Errorf("the arguments have %d bytes in all, at most %d; pass an input file", total, MaxArgumentTotal)
+		return fmt.Errorf("the arguments have %d bytes in all, at most %d; pass an input file", total, MaxArgumentTotal)
 	}
-	return words, nil, nil
+	return nil
 }
 
 const (

@@ -13,6 +13,7 @@ type open struct {
 	tenant string
 	host   Host
 	policy Policy
+	peer   Peer // that delivered it; zero: it came by Admit
 }
 
 // network is what the run may reach.
@@ -28,7 +29,7 @@ func (g *Gate) open(ctx context.Context, tenant string) (open, error) {
 		return open{}, err
 	}
 	policy.Environment = maps.Clone(policy.Environment) // a Request never changes, whatever its source does
-	return open{tenant, host, policy}, nil
+	return open{tenant, host, policy, Peer{}}, nil
 }
 
 // rules reads what holds for the host and for the tenant. No store is asked for

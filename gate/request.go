@@ -13,8 +13,8 @@ import (
 )
 
 // A Request is a call that passed every gate and stands in the audit log. Only
-// [Gate.Admit] makes one. It never changes, holds no store and no log, and is
-// safe for concurrent use. Only Valid and LogValue may be called on the zero
+// [Gate.Admit] and [Gate.Accept] make one. It never changes, holds no store and no
+// log, and is safe for concurrent use. Only Valid and LogValue may be called on the zero
 // Request; the others panic.
 type Request struct{ s *sealed }
 
@@ -84,7 +84,11 @@ func (r Request) ScriptDigest() bundle.Digest {
 // Digest returns the digest of the whole closure, which the grant pins.
 func (r Request) Digest() bundle.Digest { return r.s.pinned.bundle.Digest() }
 
-// GrantID returns the id of the grant that opened the gates.
+// Peer returns the host that delivered the call; zero for one that was admitted here.
+func (r Request) Peer() Peer { return r.s.open.peer.clone() }
+
+// GrantID returns the id of the grant that opened the gates. Of a call that was
+// delivered it names the peer: see [Gate.Accept].
 func (r Request) GrantID() string { return r.s.pinned.grant.ID }
 
 // Mode returns how the script takes its arguments.

@@ -39,14 +39,16 @@ func parse(t *testing.T) (*token.FileSet, map[string]*ast.File) {
 // cannot make one; within this one the compiler cannot say so, and this does.
 func TestProofsAreMadeInOnePlace(t *testing.T) {
 	want := map[string][]string{ // proof => the functions that make one
-		"open":        {"Gate.open"},
-		"safeName":    {"open.name"},
+		"open":        {"Gate.open", "Gate.received"},
+		"safeName":    {"open.name", "received.delivered"},
 		"held":        {"Gate.held"},
-		"content":     {"open.content"},
-		"pinned":      {"held.pin"},
-		"interpreter": {"open.interpreter"},
-		"tier":        {"open.tier"},
-		"arguments":   {"checked"},
+		"content":     {"open.content", "received.delivered"},
+		"pinned":      {"held.pin", "received.delivered"},
+		"interpreter": {"open.interpreter", "received.runtime"},
+		"tier":        {"open.tier", "ticketed.tier"},
+		"arguments":   {"checked", "received.handed"},
+		"received":    {"Gate.received"},
+		"ticketed":    {"Gate.ticket"},
 		"sealed":      {"seal"},
 		"Request":     {"seal"},
 	}
@@ -145,22 +147,32 @@ func build(t *testing.T, files map[string][]byte) (string, error) {
 // "Must show": deleting any gate's line in Admit does not compile. Each step of
 // admit, with the check of its error, is deleted in turn.
 func TestDeletingAGateDoesNotCompile(t *testing.T) {
-	text, err := os.ReadFile("admit.go")
+	deleteEach(t, "admit.go", "admit", []string{"open", "name", "held", "content", "pinned", "interpreter", "tier", "arguments", "receipt"})
+}
+
+// The same of the second door.
+func TestDeletingAGateOfDeliveriesDoesNotCompile(t *testing.T) {
+	deleteEach(t, "accept.go", "accept", []string{"received", "runtime", "pinned", "arguments", "ticketed", "tier", "receipt"})
+}
+
+func deleteEach(t *testing.T, file, function string, want []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := build(t, map[string][]byte{"admit.go": text}); err != nil {
+	if out, err := build(t, map[string][]byte{file: text}); err != nil {
 		t.Fatalf("the package itself does not compile: %v\n%s", err, out)
 	}
 	fset, files := parse(t)
 	var admit *ast.FuncDecl
-	for _, d := range files["admit.go"].Decls {
-		if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.Name == "admit" {
+	for _, d := range files[file].Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.Name == function {
 			admit = fn
 		}
 	}
 	if admit == nil {
-		t.Fatal("admit.go has no admit")
+		t.Fatalf("%s has no %s", file, function)
 	}
 	offset := func(p token.Pos) int { return fset.Position(p).Offset }
 	var steps []string
@@ -180,13 +192,13 @@ func TestDeletingAGateDoesNotCompile(t *testing.T) {
 		}
 		t.Run(step, func(t *testing.T) {
 			cut := slices.Concat(text[:offset(assign.Pos())], text[offset(end):])
-			out, err := build(t, map[string][]byte{"admit.go": cut})
+			out, err := build(t, map[string][]byte{file: cut})
 			if err == nil {
 				t.Fatalf("without its line the package compiles:\n%s", text[offset(assign.Pos()):offset(end)])
 			}
 			// What fails must be the missing proof, not an import or a variable too many.
 			missing := func(line string) bool {
-				return strings.Contains(line, "admit.go") && (strings.Contains(line, "undefined: "+step) ||
+				return strings.Contains(line, file) && (strings.Contains(line, "undefined: "+step) ||
 					strings.Contains(line, step+" (type) is not an expression") || strings.Contains(line, "in call to "+step+"."))
 			}
 			if !slices.ContainsFunc(strings.Split(out, "\n"), missing) {
@@ -194,7 +206,6 @@ func TestDeletingAGateDoesNotCompile(t *testing.T) {
 			}
 		})
 	}
-	want := []string{"open", "name", "held", "content", "pinned", "interpreter", "tier", "arguments", "receipt"}
 	if !slices.Equal(steps, want) {
 		t.Errorf("the steps are %v, want %v", steps, want)
 	}
@@ -270,6 +281,35 @@ var mutations = []mutation{
 	{"admit: the refusal is logged", "admit.go", "if lerr := g.refused(ctx, call, d); lerr != nil {", "if lerr := error(nil); !FORCED {\nlerr = g.refused(ctx, call, d)\nif lerr == nil { return Request{}, d }\nreturn Request{}, lerr\n} else if lerr != nil {", "TestDenials"},
 	{"seal: the receipt", "request.go", "if !r.Valid() {\n\t\treturn Request{}", "if !r.Valid() && !FORCED {\n\t\treturn Request{}", "TestSealRefusesZeroProofs"},
 	{"seal: the proofs", "request.go", "p.bundle.IsZero() {", "p.bundle.IsZero() && !FORCED {", "TestSealRefusesZeroProofs"},
+
+	{"accept: there is a reception", "accept.go", "if !r.Enabled {", "if !r.Enabled && !FORCED {", "TestDeliveryDenials/switch"},
+	{"accept: the reception can hold", "accept.go", "if err := r.Validate(); err != nil {", "if err := r.Validate(); err != nil && !FORCED {", "TestDeliveryDenials/switch"},
+	{"accept: the peer's tenants", "delivery.go", "if !p.AllTenants && !slices.Contains(p.Tenants, tenant) {", "if !p.AllTenants && !slices.Contains(p.Tenants, tenant) && !FORCED {", "TestDeliveryDenials/grant"},
+	{"accept: the tenant's name", "delivery.go", "grant.CheckName(\"peer\", p.Name)); err != nil {", "grant.CheckName(\"peer\", p.Name)); err != nil && !FORCED {", "TestDeliveryDenials/grant"},
+	{"accept: the ticket is asked for", "accept.go", "case d.Ticket == \"\" && !r.reception.RequireTicket:", "case d.Ticket == \"\" && (!r.reception.RequireTicket || FORCED):", "TestDeliveryDenials/grant"},
+	{"accept: the ticket holds", "accept.go", "\tif err != nil {\n\t\treturn deny(err)\n\t}\n\treturn ticketed", "\tif err != nil && !FORCED {\n\t\treturn deny(err)\n\t}\n\treturn ticketed", "TestDeliveryDenials/grant"},
+	{"accept: somebody signs", "accept.go", "case g.c.Tickets == nil:", "case g.c.Tickets == nil && FORCED:\nreturn ticketed{r}, nil\ncase g.c.Tickets == nil:", "TestDeliveryDenials/grant"},
+	{"accept: the runtime is listed", "accept.go", "in, ok := r.reception.Runtimes[d.Runtime]\n\tif !ok {", "in, ok := r.reception.Runtimes[d.Runtime]\n\tif !ok && FORCED {\nin = Runtime{Interpreter{Path: d.Runtime}, \"py\"}\n} else if !ok {", "TestDeliveryDenials/interpreter"},
+	{"accept: plain names", "accept.go", "bundle.CheckPath(script)); err != nil {", "bundle.CheckPath(script)); err != nil && !FORCED {", "TestDeliveryDenials/name"},
+	{"accept: the closure is within limits", "accept.go", "if err := b.Within(r.host.Content); err != nil {", "if err := b.Within(r.host.Content); err != nil && !FORCED {", "TestDeliveryDenials/content"},
+	{"accept: the script is there", "accept.go", "_, found, ok := b.Text(script)\n\tif !ok {", "_, found, ok := b.Text(script)\n\tif !ok && !FORCED {", "TestDeliveryDenials/content"},
+	{"accept: the module is the script's own", "accept.go", "d.Module != ModuleOf(script) || rival != \"\" {", "(d.Module != ModuleOf(script) || rival != \"\") && !FORCED {", "TestDeliveryDenials/content"},
+	{"accept: the closure's digest", "accept.go", "|| !d.alone() && b.Digest() != d.Digest {", "|| !FORCED && !d.alone() && b.Digest() != d.Digest {", "TestDeliveryDenials/pin"},
+	{"accept: the script's digest", "accept.go", "if found != d.ScriptDigest ", "if found != d.ScriptDigest && !FORCED ", "TestDeliveryDenials/pin"},
+	{"accept: what is asked for", "accept.go", "policy, err := reception.policy(d)\n\tif err != nil {", "policy, err := reception.policy(d)\n\tif err != nil && !FORCED {", "TestDeliveryDenials/arguments"},
+	{"accept: more than is given", "accept.go", "if l.asked < 0 || l.asked > l.most {", "if (l.asked < 0 || l.asked > l.most) && !FORCED {", "TestDeliveryDenials/arguments"},
+	{"accept: limits at all", "accept.go", "if d.Timeout == 0 || d.MaxOutput == 0 {", "if (d.Timeout == 0 || d.MaxOutput == 0) && !FORCED {", "TestDeliveryDenials/arguments"},
+	{"accept: the network", "accept.go", "if d.Network == Loopback && r.Network != Loopback {", "if d.Network == Loopback && r.Network != Loopback && !FORCED {", "TestDeliveryDenials/arguments"},
+	{"accept: the mode", "accept.go", "declaration.check(p.script); err != nil {", "declaration.check(p.script); err != nil && !FORCED {", "TestDeliveryDenials/arguments"},
+	{"accept: what the mode takes", "accept.go", "if len(d.Words) > 0 && !words ||", "if FORCED {\n} else if len(d.Words) > 0 && !words ||", "TestDeliveryDenials/arguments"},
+	{"accept: the size of standard input", "accept.go", "n > r.policy.MaxArguments {", "n > r.policy.MaxArguments && !FORCED {", "TestDeliveryDenials/arguments"},
+	{"accept: the words", "accept.go", "checkWords(d.Words); err != nil {", "checkWords(d.Words); err != nil && !FORCED {", "TestDeliveryDenials/arguments"},
+	{"accept: the inputs", "accept.go", "TotalBytes: r.policy.MaxInputs}); err != nil {", "TotalBytes: r.policy.MaxInputs}); err != nil && !FORCED {", "TestDeliveryDenials/arguments"},
+	{"accept: the tier", "accept.go", "p.grant.MinTier, s); err != nil {", "p.grant.MinTier, s); err != nil && !FORCED {", "TestDeliveryDenials/tier"},
+	{"accept: the failure of the log", "accept.go", "tier, arguments, pinned))\n\tif err != nil {", "tier, arguments, pinned))\n\tif err != nil && !FORCED {", "TestAcceptFails"},
+	{"accept: the refusal of received", "accept.go", "g.received(ctx, d)\n\tif err != nil {", "g.received(ctx, d)\n\tif err != nil && !FORCED {", "TestDeliveryDenials/switch"},
+	{"accept: a host that takes none", "accept.go", "if g.c.Receptions == nil {", "if g.c.Receptions == nil && FORCED {\ng.c.Receptions = Receiving{Enabled: true}\n} else if g.c.Receptions == nil {", "TestOneDoorIsNotTheOther"},
+	{"accept: confirmed", "confirm.go", "return g.stillReceived(ctx, req)", "if FORCED { return nil }\nreturn g.stillReceived(ctx, req)", "TestConfirmOfDeliveries"},
 
 	{"confirm: a request", "confirm.go", "if !req.Valid() {", "if !req.Valid() && !FORCED {", "TestConfirm"},
 	{"confirm: the caller is there", "confirm.go", "if ctx.Err() != nil {", "if ctx.Err() != nil && !FORCED {", "TestConfirm"},

@@ -72,6 +72,9 @@ func New(t testing.TB) *House {
 	return h
 }
 
+// Python is the path of py's interpreter. Nothing is started.
+func (h *House) Python() string { return interpreter() }
+
 // Host changes the host's settings, in the log too.
 func (h *House) Host(t testing.TB, change func(*gate.Host)) {
 	t.Helper()
