@@ -37,6 +37,7 @@ var rooms = map[string]rule{
 	"executor/interpreter":          {"bundle executor gate image", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
 	"executor/internal/box":         {"bundle executor executor/internal/notes gate", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
 	"executor/internal/notes":       {"bundle gate", "", true, "a base of executors: the words for what people stumble over"},
+	"executor/internal/handover":    {"bundle executor gate wire", "", false, "a base of executors: what is asked of another host, and what its answer may say"},
 	"executor/process":              {"bundle executor executor/internal/box executor/internal/notes executor/interpreter grant", "golang.org/x/sys", true, "the plain local process is part of the spine"},
 	"executor/sandbox":              {"bundle executor executor/internal/box executor/internal/notes executor/interpreter gate grant image", "golang.org/x/sys", true, "the default of Linux is part of the spine"},
 	"executor/executortest/bare":    {"bundle executor gate", "", true, "an executor without walls, for the controls of the hostile suite"},

@@ -1,0 +1,124 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/wire"
+)
+
+// ErrAnswer is wrapped by the error for an answer that cannot be the request's. The
+// script may have run.
+var ErrAnswer = errors.New("executor: the runner's answer does not hold")
+
+// Bounds of the notes of an answer, which people read.
+const (
+	maxNotes = 64
+	maxNote  = 1 << 10 // bytes of one
+)
+
+// Result returns what the answer says of the request. Nothing in it is trusted: it
+// is of this run and of this closure, within the request's limits, and its files
+// are those that were asked for.
+//
+// # Errors
+//
+// One that wraps ErrAnswer.
+func Result(req executor.Request, a wire.Answer) (executor.Result, error) {
+	bad := func(format string, args ...any) (executor.Result, error) {
+		return executor.Result{}, fmt.Errorf("%w: "+format, append([]any{ErrAnswer}, args...)...)
+	}
+	m := a.More
+	switch {
+	case m == nil:
+		return bad("it lacks the member that tells of the run")
+	case m.ID != req.ID():
+		return bad("it is of another run")
+	case m.Bundle != req.Digest().String():
+		return bad("it is of another closure")
+	}
+	if err := a.Check(); err != nil {
+		return bad("%w", err)
+	}
+	res := executor.Result{Ending: ending(m.Ending), Truncated: a.Truncated}
+	if res.Ending.IsZero() {
+		return bad("it has no ending")
+	}
+	var cut bool
+	stdout, stderr := a.Streams()
+	res.Stdout, cut = clip(stdout, req.MaxOutputBytes())
+	res.Truncated = res.Truncated || cut
+	res.Stderr, cut = clip(stderr, req.MaxOutputBytes())
+	res.Truncated = res.Truncated || cut
+	if err := files(req, m.Outputs); err != nil {
+		return bad("%w", err)
+	}
+	res.Outputs = wire.Files(m.Outputs)
+	for i, note := range m.Notes {
+		if i == maxNotes {
+			break
+		}
+		res.Notes = append(res.Notes, strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
+	}
+	if m.PostureDigest != "" {
+		d, err := bundle.ParseDigest(m.PostureDigest)
+		if err != nil {
+			return bad("its posture's digest is none")
+		}
+		res.PostureDigest = d
+	}
+	return res, nil
+}
+
+// files holds that the files are few and small enough, and that their paths are
+// ones that the request asked for.
+func files(req executor.Request, list []wire.File) error {
+	bytes, most := req.MaxOutputs()
+	if len(list) > most || len(list) > 0 && bytes <= 0 {
+		return fmt.Errorf("it has %d files, at most %d were asked for", len(list), most)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	// A bundle's rules for names: relative, plain, no twins.
+	if _, err := bundle.New(wire.Files(list), nil, bundle.Limits{FileBytes: bytes, TotalBytes: bytes, Files: most}); err != nil {
+		return fmt.Errorf("its files: %w", err)
+	}
+	patterns := req.OutputPatterns()
+	for _, f := range list {
+		if !strings.HasPrefix(f.Path, "inputs/") && !gate.MatchOutput(patterns, f.Path) {
+			return fmt.Errorf("it has the file %.80q, which nobody asked for", f.Path)
+		}
+	}
+	return nil
+}
+
+func clip(b []byte, most int) ([]byte, bool) {
+	if len(b) > most {
+		return b[:most], true
+	}
+	return b, false
+}
+
+// ending is the zero Ending for what is none.
+func ending(e wire.Ending) executor.Ending {
+	switch e.Kind {
+	case "exited":
+		return executor.Exited(e.Code)
+	case "signaled":
+		return executor.Signaled(e.Signal)
+	case "timed_out":
+		return executor.Expired()
+	case "out_of_memory":
+		return executor.OutOfMemory()
+	case "policy_violation":
+		return executor.PolicyViolation()
+	case "output_flood":
+		return executor.OutputFlood()
+	}
+	return executor.Ending{}
+}
