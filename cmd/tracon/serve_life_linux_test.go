@@ -72,6 +72,53 @@ func TestServeStopsRunsAtTheDeadline(t *testing.T) {
 	}
 }
 
+// C19: told again to stop, it stops the runs at once, whatever time of drain is left,
+// and their endings are written.
+func TestServeStopsRunsWhenToldAgain(t *testing.T) {
+	s := newServed(t, map[string]string{"TRACON_DRAIN": "10m"}).start()
+	c := s.setUp("acme", holding)
+	id, _ := s.hold(c)
+	s.signal(syscall.SIGTERM)
+	s.said(`"msg":"stopping"`)
+	s.signal(os.Interrupt)
+	s.said("told again to stop")
+	if code := s.wait(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	s.start()
+	if got := ending(t, c, id); got != "cancelled" {
+		t.Errorf("the run that was stopped has the ending %q, want cancelled", got)
+	}
+}
+
+// C17: configurations before may live on for their runs, but not without a bound: a
+// reload that finds too many waits, and has the oldest end.
+func TestServeReloadsAmongLongRuns(t *testing.T) {
+	s := newServed(t, map[string]string{"TRACON_DRAIN": "1ms"}).start()
+	c := s.setUp("acme", holding)
+	reload := func() {
+		t.Helper()
+		s.forget()
+		s.signal(syscall.SIGHUP)
+		s.said(`"msg":"reloaded"`)
+	}
+	oldest, _ := s.hold(c)
+	reload()
+	younger, letGo := s.hold(c)
+	reload()
+	s.forget()
+	s.signal(syscall.SIGHUP)
+	s.said("the reload waits")
+	s.said(`"msg":"reloaded"`)
+	if got := ending(t, c, oldest); got != "cancelled" {
+		t.Errorf("the oldest run has the ending %q, want cancelled", got)
+	}
+	if r, err := c.Run(t.Context(), younger); err != nil || r.State != client.RunRunning {
+		t.Errorf("the younger run: %+v, %v", r, err)
+	}
+	letGo()
+}
+
 // kill -9 in the middle of a run: what was acknowledged is there, the run is closed as
 // unknown, and nobody's hand is needed, not for the socket either. The first key is
 // there once, whatever happens.

@@ -49,8 +49,10 @@ be is said at the start, all of it at once. Its log is JSON, on standard error.`
 			reload := make(chan os.Signal, 1)
 			signal.Notify(reload, syscall.SIGHUP)
 			defer signal.Stop(reload)
+			hurry, calm := toldTwice()
+			defer calm()
 			err = daemon.Serve(cmd.Context(), c, daemon.ServeOptions{
-				Load: a.load, Reload: reload, Version: version().Version,
+				Load: a.load, Reload: reload, Hurry: hurry, Version: version().Version,
 				Logger:  slog.New(slog.NewJSONHandler(a.err, nil)),
 				Started: func(s daemon.Started) error { return a.started(c.Data, s) },
 			})
@@ -64,6 +66,25 @@ be is said at the start, all of it at once. Its log is JSON, on standard error.`
 			return err
 		},
 	}
+}
+
+// toldTwice returns a channel that is closed when the program has been told twice to
+// stop. The next time ends it at once, as if nobody listened.
+func toldTwice() (<-chan struct{}, func()) {
+	twice, came, over := make(chan struct{}), make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer signal.Stop(came)
+		for range 2 {
+			select {
+			case <-came:
+			case <-over:
+				return
+			}
+		}
+		close(twice)
+	}()
+	return twice, func() { close(over) }
 }
 
 // started says where the server listens, and hands the first key over.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,16 +39,22 @@ const (
 	lookEvery = time.Second      // whether the store must be opened again
 	openAgain = 30 * time.Second // the longest wait between two tries
 	lastWords = 5 * time.Second  // for answers and spans at the end
+	hurryTime = 20 * time.Second // for the endings of runs that were stopped in a hurry
 )
 
 // ErrServing: another server has the data folder.
 var ErrServing = errors.New("another `tracon serve` has this data folder; stop it, or name another with --data")
+
+// ErrHurried: the server was told twice to stop, and not every ending could be written in
+// time. The next start writes them, as unknown.
+var ErrHurried = errors.New("told twice to stop, and the endings of some runs could not be written in time; the next start writes them as unknown")
 
 // ServeOptions are what a server needs besides its configuration. Load, Logger and
 // Started are required.
 type ServeOptions struct {
 	Load    func() (*config.Config, error) // reads the configuration again
 	Reload  <-chan os.Signal               // each asks for a reload; nil: nobody does
+	Hurry   <-chan struct{}                // closed when it is told to stop again: runs are stopped at once; nil: never
 	Logger  *slog.Logger
 	Version string
 	Started func(Started) error // called once, when everything listens
@@ -76,10 +83,11 @@ type server struct {
 	life     context.Context // of generations that are retired
 	endLife  context.CancelFunc
 	retiring sync.WaitGroup
-	old      atomic.Int32 // generations before now
 
 	// These are the main goroutine's alone.
-	c *config.Config
+	c       *config.Config
+	retired []retired // generations before now, the oldest first
+	waits   bool      // a reload, for one of them to end
 }
 
 // Serve serves until ctx is done, then stops as it should: it takes no more runs,
@@ -107,7 +115,11 @@ func Serve(ctx context.Context, c *config.Config, o ServeOptions) (err error) {
 	s := &server{o: o, log: o.Logger, notify: newNotify(), c: c}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	defer s.endLife()
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() {
+		if !errors.Is(err, ErrHurried) { // else the house is open still: the end of the process gives it back
+			err = errors.Join(err, lock.Close())
+		}
+	}()
 	if err := s.telemetry(ctx); err != nil {
 		return err
 	}
@@ -205,17 +217,6 @@ func (s *server) put(p plan) {
 	}
 }
 
-// retire ends a generation when the last of its requests and runs has, or the server.
-func (s *server) retire(g *generation) {
-	s.old.Add(1)
-	s.retiring.Go(func() {
-		defer s.old.Add(-1)
-		if err := g.end(s.life); err != nil {
-			s.log.Error("what was before the reload did not end well", "err", err)
-		}
-	})
-}
-
 // look looks after itself until ctx is done: it reloads when it is told to, and opens
 // a store again that takes no more changes until somebody does.
 func (s *server) look(ctx context.Context) {
@@ -231,6 +232,8 @@ func (s *server) look(ctx context.Context) {
 				s.reopen(ctx, err)
 			} else if s.owes(ctx) {
 				s.renew(ctx)
+			} else if s.waits && s.old() < maxOld {
+				s.reload(ctx)
 			}
 		}
 	}
@@ -251,7 +254,7 @@ func (s *server) lost(ctx context.Context) error {
 // owes reports whether endings of calls could not be written, and can be now.
 func (s *server) owes(ctx context.Context) bool {
 	g := s.now.Load()
-	if g.runner.Stats().Unwritten == 0 || s.old.Load() > 0 {
+	if g.runner.Stats().Unwritten == 0 || s.old() > 0 {
 		return false
 	}
 	ctx, stop := context.WithTimeout(ctx, lastWords)
@@ -334,21 +337,39 @@ func (s *server) Run(ctx context.Context, call gate.Call) (tracon.Outcome, error
 	return g.runner.Run(ctx, call)
 }
 
-// stop ends everything in its order.
+// stop ends everything in its order. When somebody is in a hurry, runs are stopped at
+// once, and their endings have a time.
 func (s *server) stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.notify.tell("STOPPING=1")
-	drain := s.c.Serve.Drain
-	if drain == 0 {
-		drain = DefaultDrain
-	}
-	s.log.Info("stopping", "drain", drain.String())
-	until, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	s.log.Info("stopping", "drain", s.drain().String())
+	until, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain())
 	defer cancel()
-	var errs []error
+	ended := make(chan error, 1)
+	go func() { ended <- s.end(until) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-s.o.Hurry:
+	}
+	s.log.Warn("told again to stop; runs are stopped now", "wait", hurryTime.String())
+	cancel()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(hurryTime):
+		return ErrHurried
+	}
+}
+
+// drain is how long runs may go on.
+func (s *server) drain() time.Duration { return cmp.Or(s.c.Serve.Drain, DefaultDrain) }
+
+// end waits for the runs, and stops those that go on when until is done.
+func (s *server) end(until context.Context) error {
 	closed := s.doors.close()
 	context.AfterFunc(until, s.endLife)
-	errs = append(errs, s.runs.Close(until))
+	errs := []error{s.runs.Close(until)}
 	closed()
 	if g := s.now.Swap(nil); g != nil {
 		errs = append(errs, g.end(until))
