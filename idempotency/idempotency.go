@@ -9,12 +9,11 @@
 //
 // # What a crash leaves
 //
-// A claim that was begun and never finished keeps its run id, and nobody begins it
-// again: it stays [Running] until its time is over. What came of it stands in the
-// run's record, as of every run: when the host died, its ending is "unknown", which
-// is the second caller's answer. Where the run has neither a record nor an admission
-// in the log, and its host is not at it any more, it never ran; that too is answered
-// as unknown, and not run a second time.
+// A claim that was begun and never finished stands for its run, and nobody begins it
+// again: it stays [Running] until its time is over, or until [Recover] was called for
+// the process that began it, which had died. A call that was not admitted leaves the
+// key free; an admitted one may have run, so its key is [Done] without an answer, and
+// the run's record, whose ending is "unknown", is what a second caller is told.
 package idempotency
 
 import (
@@ -49,6 +48,10 @@ const (
 	Conflict State = "conflict" // for a call with another body
 )
 
+// An Instance is the id of a host process, as it stands in its admissions. Where it is
+// empty nobody can tell whether the process died, and a key stands for its time.
+type Instance string
+
 // A Claim says that a key of a tenant stands for one call.
 type Claim struct {
 	Tenant string
@@ -56,6 +59,8 @@ type Claim struct {
 	Body   bundle.Digest // of everything that makes the call what it is: the body, and what the address says
 	Run    string        // the id that the call would have
 	At     time.Time
+
+	Instance Instance // that makes the call
 }
 
 // Validate says why c cannot be kept, or nil.
@@ -109,7 +114,8 @@ func Judge(c, was Claim, done bool, answer []byte) Found {
 
 // A Store remembers. What it keeps is no part of the record: its changes have no
 // entry. It must be safe for concurrent use, and one key begins once however many
-// hosts share the store. Every method sees one tenant's keys alone, but Sweep.
+// hosts share the store. Every method sees one tenant's keys alone, but
+// Sweep, Left and Beginner, which no door calls.
 type Store interface {
 	// Begin has the key stand for the call of c, unless it stands for one that began
 	// less than [Window] before c.At. A key that begins takes up to [SweptByBegin] with
@@ -128,9 +134,19 @@ type Store interface {
 	// Sweep forgets what began before a time, of all tenants, at most limit keys (zero
 	// means 1,000, a negative one is an error), and returns how many it forgot.
 	Sweep(ctx context.Context, before time.Time, limit int) (int, error)
+
+	// Left returns the claims without an answer that the process began, of all tenants,
+	// by tenant and key, without their bodies: at most limit (zero means 1,000, a
+	// negative one is an error). The empty instance has none.
+	Left(ctx context.Context, instance Instance, limit int) ([]Claim, error)
+
+	// Beginner returns the first process, by its id, behind the id after, that began a
+	// claim which has no answer; none where there is no other.
+	Beginner(ctx context.Context, after Instance) (Instance, error)
 }
 
-// DefaultSweep is how many keys Sweep forgets at most where its limit is zero.
+// DefaultSweep is how many keys Sweep forgets, and Left returns, at most where their
+// limit is zero.
 const DefaultSweep = 1000
 
 // SweptByBegin is how many keys whose time is over Begin forgets at most.

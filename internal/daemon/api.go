@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/serve/httpapi"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/mcpserver"
@@ -19,7 +20,7 @@ func (s *server) api(h *House, r *tracon.Runner, auth httpapi.Authenticator, lim
 	api, err := httpapi.New(httpapi.Config{
 		Authenticator: auth, Limiter: lim, Admin: h.Admin, Store: h.Store, Contents: h.Contents, Log: h.Log,
 		Runner: stopping{r, s}, Runs: s.runs, Folders: h.Skills, Spool: h.Config.Data, Notary: h.Notary, Host: newAPIHost(h),
-		Version: s.o.Version, Logger: s.log,
+		Instance: idempotency.Instance(h.id), Version: s.o.Version, Logger: s.log,
 	})
 	if err != nil {
 		return nil, err

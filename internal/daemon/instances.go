@@ -44,8 +44,8 @@ func (h *House) bury(ctx context.Context, d instance.Dead) error {
 	if n > 0 {
 		h.logger.Warn("calls of a process that died were closed as unknown", "instance", d.ID, "pid", d.About.PID, "calls", n)
 	}
-	if d.Damaged == 0 {
-		return nil
+	if err := h.freeKeys(ctx, d.ID, d.About.Size); err != nil || d.Damaged == 0 {
+		return err
 	}
 	_, err = h.Log.Append(ctx, audit.Entry{Tenant: gate.HostTenant, Kind: audit.Keeping, Subject: "counts lost", Count: uint64(d.Damaged), Facts: audit.Facts(
 		"instance", d.ID, "reason", fmt.Sprintf("%d counts of refusals alike to earlier ones were damaged when the host went down", d.Damaged))})

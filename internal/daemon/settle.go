@@ -44,6 +44,9 @@ func (h *House) settle(ctx context.Context) error {
 	if n > 0 {
 		h.logger.Warn("calls of processes of which there is no sign were closed as unknown", "calls", n)
 	}
+	if err == nil {
+		err = h.closeKeys(ctx)
+	}
 	if err != nil || w.Size < was.Size+settleStep && slices.Equal(w.Open, was.Open) || w.Size == 0 {
 		return err
 	}

@@ -7,13 +7,48 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/instance"
 )
+
+// Case 53: a database comes alone, with a key of a process of which there is no sign. Its
+// call may stand in what is lost of the log, so the key is not free; that of a process
+// which lives here is its own.
+func TestKeysOfStrangers(t *testing.T) {
+	h, _ := open(t, map[string]string{"s/SKILL.md": front})
+	lives := id.New()
+	other, err := instance.Start(t.Context(), filepath.Join(h.Config.Data, daemon.InstancesFolder), lives, 0, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background(), false)
+	begin := func(key, instance string) idempotency.Found {
+		t.Helper()
+		f, err := h.Store.Begin(t.Context(), idempotency.Claim{Tenant: "t", Key: key, Body: bundle.Sum(nil), Run: id.New(), At: time.Now(), Instance: idempotency.Instance(instance)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	begin("stranger", id.New())
+	begin("its", lives)
+	if _, err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if f := begin("stranger", h.ID()); f.State != idempotency.Done || f.Answer != nil {
+		t.Errorf("the stranger's key stands for %+v", f)
+	}
+	if f := begin("its", h.ID()); f.State != idempotency.Running {
+		t.Errorf("the key of one that lives stands for %+v", f)
+	}
+}
 
 // I5: a database comes alone, with calls of processes whose files stayed behind. The
 // next start closes them as unknown and says why; calls of a process that lives on

@@ -36,6 +36,9 @@ func (h *House) pool() slot.Pool {
 func (h *House) buryHost(ctx context.Context, d postgres.Dead) error {
 	n, err := tracon.Recover(ctx, h.Log, h.Store, tracon.Dead{Instance: d.ID, From: d.Size})
 	if err == nil {
+		err = h.freeKeys(ctx, d.ID, d.Size)
+	}
+	if err == nil {
 		h.logger.Warn("a host gave no sign of life; its calls were closed as unknown", "instance", d.ID, "calls", n)
 	}
 	return err

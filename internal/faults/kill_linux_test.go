@@ -18,7 +18,9 @@ import (
 	"time"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/id"
@@ -32,7 +34,8 @@ const hostVariable = "TRACON_FAULTS_HOST"
 const callers = 64
 
 // host runs calls of many callers at once, and says on its standard output what
-// it was told: "ready" first, "run ID INDEX HASH" for each call that was answered,
+// it was told: "ready" first, "key ID" when a client's key, the call's id, stands for
+// the call, "run ID INDEX HASH" for each call that was answered and is kept by its key,
 // "policy N" for each change that was.
 func host(proofs string) error {
 	ctx := context.Background()
@@ -63,6 +66,11 @@ func host(proofs string) error {
 		go func() {
 			for i := 0; ; i++ {
 				run := id.New()
+				if _, err := h.Store.Begin(ctx, claimOf(run, run, h.ID())); err != nil {
+					failed <- err
+					return
+				}
+				say("key %s", run)
 				// Some are in the middle of their work when the host is killed.
 				stays := "0"
 				if (n+i)%16 == 0 {
@@ -75,6 +83,9 @@ func host(proofs string) error {
 					return
 				}
 				out, err := runner.Run(ctx, gate.Call{ID: run, Tenant: "local", Actor: "caller", Skill: "k", Script: "k.sh", Arguments: args})
+				if err == nil {
+					err = h.Store.Finish(ctx, "local", run, run, []byte("answer"))
+				}
 				if err != nil {
 					failed <- err
 					return
@@ -96,6 +107,11 @@ func host(proofs string) error {
 	return <-failed
 }
 
+// claimOf says that key stands for the call run, which the host instance makes.
+func claimOf(key, run, instance string) idempotency.Claim {
+	return idempotency.Claim{Tenant: "local", Key: key, Body: bundle.Sum([]byte("body")), Run: run, At: time.Now(), Instance: idempotency.Instance(instance)}
+}
+
 // An ack is what a caller of a host was told.
 type ack struct {
 	index uint64
@@ -111,10 +127,10 @@ func TestKillLoop(t *testing.T) {
 	})
 }
 
-// killLoop: I1 to I8. A host under many callers is killed at any moment, again
+// killLoop: I1 to I8, case 53. A host under many callers is killed at any moment, again
 // and again on the same data: each answer that a caller got is true afterwards, no
-// script ran that was not admitted, none twice, each call has one ending, and no
-// process is left.
+// script ran that was not admitted, none twice, each call has one ending, the key
+// of each is free or done, and no process is left.
 func killLoop(t *testing.T, s site) {
 	loops := 25
 	switch {
@@ -141,8 +157,8 @@ func killLoop(t *testing.T, s site) {
 			return
 		}
 	}
-	t.Logf("%d kills: %d entries, %d calls admitted, %d of them answered, %d scripts started, %d calls closed as unknown, violations: 0, in %s",
-		loops, len(k.log), k.admitted, len(k.acks), len(k.started), k.unknown, time.Since(began).Round(time.Second))
+	t.Logf("%d kills: %d entries, %d calls admitted, %d of them answered, %d scripts started, %d calls closed as unknown, of %d keys %d freed, violations: 0, in %s",
+		loops, len(k.log), k.admitted, len(k.acks), len(k.started), k.unknown, k.keyed, k.freed, time.Since(began).Round(time.Second))
 	if k.unknown == 0 || len(k.acks) == 0 {
 		t.Errorf("%d calls were answered and %d were in the middle: the loop shows nothing", len(k.acks), k.unknown)
 	}
@@ -180,6 +196,9 @@ type killing struct {
 	started map[string]bool // the calls whose script left a proof
 
 	admitted, unknown int
+
+	keys         []string // that the last host began, and told
+	keyed, freed int
 }
 
 // kill starts a host and kills it some time after it has first said the word from.
@@ -212,6 +231,8 @@ func (k *killing) kill(from string) {
 				k.Fatal(err)
 			}
 			k.acks[words[1]] = ack{index, words[3]}
+		case len(words) == 2 && words[0] == "key" && id.Valid(words[1]):
+			k.keys = append(k.keys, words[1])
 		case len(words) == 2 && words[0] == "policy":
 			if k.policy, err = strconv.Atoi(words[1]); err != nil {
 				k.Fatal(err)
@@ -278,8 +299,32 @@ func (k *killing) look(whole bool) {
 	if p, err := h.Admin.Policy(context.Background(), "local"); err != nil || p.MaxOutput < k.policy {
 		k.Errorf("I1: a policy with the output %d was acknowledged, and %d is kept, error %v", k.policy, p.MaxOutput, err)
 	}
+	k.settled(h, runs)
 	k.orphans() // who could still leave a proof
 	k.proved(runs)
+}
+
+// settled compares what the keys of the dead host stand for with the admissions: a
+// call that was admitted has the key for good, and one that was not left it free.
+func (k *killing) settled(h *daemon.House, runs map[string]int) {
+	for _, key := range k.keys {
+		next := id.New()
+		f, err := h.Store.Begin(context.Background(), claimOf(key, next, h.ID()))
+		_, answered := k.acks[key]
+		switch {
+		case err != nil:
+			k.Error(err)
+		case runs[key] == 0 && f.State == idempotency.Begun && f.Run == next:
+			k.freed++
+			if err := h.Store.Drop(context.Background(), "local", key, next); err != nil {
+				k.Error(err)
+			}
+		case runs[key] == 0 || f.State != idempotency.Done || f.Run != key || answered && string(f.Answer) != "answer":
+			k.Errorf("I7: call %s was admitted %d times, and its key stands for %+v", key, runs[key], f)
+		}
+	}
+	k.keyed += len(k.keys)
+	k.keys = nil
 }
 
 // proved compares what the scripts left with the admissions.

@@ -135,6 +135,10 @@ type Config struct {
 	// Prefix is the path below which it is mounted, such as "/tracon". Empty: the root.
 	Prefix string
 
+	// Instance is this host process, as gate.Config has it. Empty: a key whose host died
+	// stands for its call until its time is over.
+	Instance idempotency.Instance
+
 	Version string       // of the program, as it is told; empty: "unknown"
 	Logger  *slog.Logger // gets one line for each request; nil: slog.Default()
 }

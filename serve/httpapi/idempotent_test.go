@@ -207,6 +207,53 @@ func TestKeyOfADeadHost(t *testing.T) {
 	})
 }
 
+// A key that a dead host began is the next caller's where its call was not admitted;
+// where it may have been, it is answered as unknown, and never run a second time.
+func TestKeySettledAfterADeadHost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		admitted bool
+		code     string
+		calls    int
+	}{"not admitted": {false, "", 1}, "may have been": {true, "unknown", 0}} {
+		t.Run(name, func(t *testing.T) {
+			ex := newHeld()
+			ex.letGo()
+			h := newHouseOver(t, ex)
+			h.grant("acme")
+			body, err := json.Marshal(hello)
+			h.must(err)
+			dead := id.New()
+			_, err = h.store.Begin(t.Context(), idempotency.Claim{Tenant: "acme", Key: "key-1", Body: bundle.Sum(body), Run: dead, At: time.Now(), Instance: "dead"})
+			h.must(err)
+			_, _, err = idempotency.Recover(t.Context(), h.store, "dead", func(context.Context, string, string) (bool, error) { return tt.admitted, nil })
+			h.must(err)
+			var run client.Run
+			for range 2 {
+				h.by("operator", "key-1", hello).into(200, &run)
+			}
+			if (run.ID == dead) != tt.admitted || run.Code != tt.code || run.State != client.RunEnded || tt.admitted && run.Text == "" || int(ex.calls.Load()) != tt.calls {
+				t.Errorf("it is %+v, and ran %d times", run, ex.calls.Load())
+			}
+		})
+	}
+}
+
+// A key names the process that began it, so that its death can be told.
+func TestKeyNamesItsHost(t *testing.T) {
+	ex := newHeld()
+	h := newHouseOver(t, ex)
+	h.config.Instance = "this"
+	h.renew()
+	h.grant("acme")
+	var run client.Run
+	h.by("operator", "key-1", hello, "Prefer", "respond-async").into(http.StatusAccepted, &run)
+	left, err := h.store.Left(t.Context(), "this", 0)
+	if err != nil || len(left) != 1 || left[0].Run != run.ID || left[0].Key != "key-1" {
+		t.Errorf("there are %+v, %v; want that of run %s", left, err, run.ID)
+	}
+	ex.letGo()
+}
+
 // A key is visible ASCII, and there is one.
 func TestKeyForms(t *testing.T) {
 	h := newHouse(t)

@@ -20,6 +20,7 @@ import (
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/runs"
 	"github.com/tracon-go/tracon/slot"
+	"github.com/tracon-go/tracon/toolcall"
 )
 
 // maxRunBody is the most bytes of a call: inputs of the default limit in base64, and
@@ -250,7 +251,7 @@ func (s *server) once(ctx context.Context, p access.Principal, n newRun) (*start
 	if err := idempotency.CheckKey(n.key); err != nil {
 		return nil, problem(client.BadRequest, "the Idempotency-Key has 1 to 255 bytes of visible ASCII")
 	}
-	claim := idempotency.Claim{Tenant: p.Tenant, Key: n.key, Body: n.body, Run: n.call.ID, At: time.Now()}
+	claim := idempotency.Claim{Tenant: p.Tenant, Key: n.key, Body: n.body, Run: n.call.ID, At: time.Now(), Instance: s.Instance}
 	limit := n.want.limit()
 	for since, pause := time.Now(), soonest; ; pause = min(2*pause, latest) {
 		found, err := s.Store.Begin(ctx, claim)
@@ -263,7 +264,7 @@ func (s *server) once(ctx context.Context, p access.Principal, n newRun) (*start
 		case idempotency.Begun:
 			return s.first(ctx, p, n)
 		case idempotency.Done:
-			return s.replayed(ctx, p, found)
+			return s.replayed(ctx, p, n, found)
 		}
 		if v, err := s.Runs.Run(p.Tenant, found.Run); err == nil {
 			out, err := s.await(ctx, p, n, v.ID)
@@ -328,12 +329,18 @@ func (s *server) keyError(ctx context.Context, run string, err error) {
 	}
 }
 
-// replayed is the answer that was kept, else what is known of the run.
-func (s *server) replayed(ctx context.Context, p access.Principal, found idempotency.Found) (*started, error) {
+// replayed is the answer that was kept, else what is known of the run. Of one that may
+// have been admitted and has no record nothing is known.
+func (s *server) replayed(ctx context.Context, p access.Principal, n newRun, found idempotency.Found) (*started, error) {
 	var run client.Run
 	if found.Answer == nil || json.Unmarshal(found.Answer, &run) != nil || run.ID != found.Run || run.Tenant != p.Tenant {
 		var err error
-		if run, err = s.run(ctx, p.Tenant, found.Run); err != nil {
+		run, err = s.run(ctx, p.Tenant, found.Run)
+		switch {
+		case errors.Is(err, toolcall.ErrNotFound):
+			run = recordedRun(toolcall.Record{ID: found.Run, Tenant: p.Tenant, Actor: p.Actor, Skill: n.call.Skill, Script: n.call.Script, Ending: "unknown", Admitted: found.Begun})
+			run.Audit, run.Digest = nil, ""
+		case err != nil:
 			return nil, err
 		}
 	}

@@ -2,9 +2,12 @@ package memstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/store/internal/keep"
 )
@@ -89,6 +92,39 @@ func (s *Store) Sweep(ctx context.Context, before time.Time, limit int) (n int, 
 	before = keep.Time(before)
 	err = s.claim(ctx, "", "", func(claim, bool) error { n = s.sweep(before, limit); return nil })
 	return n, err
+}
+
+// Left implements [idempotency.Store].
+func (s *Store) Left(ctx context.Context, instance idempotency.Instance, limit int) (left []idempotency.Claim, err error) {
+	if limit, err = keep.Limit(limit, idempotency.DefaultSweep); err != nil {
+		return nil, err
+	}
+	err = s.claim(ctx, "", "", func(claim, bool) error {
+		for _, c := range s.claims {
+			if instance != "" && c.Instance == instance && !c.done {
+				c.Body = bundle.Digest{}
+				left = append(left, c.Claim)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(left, func(a, b idempotency.Claim) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Key, b.Key))
+	})
+	return left[:min(limit, len(left))], err
+}
+
+// Beginner implements [idempotency.Store].
+func (s *Store) Beginner(ctx context.Context, after idempotency.Instance) (first idempotency.Instance, err error) {
+	err = s.claim(ctx, "", "", func(claim, bool) error {
+		for _, c := range s.claims {
+			if !c.done && c.Instance > after && (first == "" || c.Instance < first) {
+				first = c.Instance
+			}
+		}
+		return nil
+	})
+	return first, err
 }
 
 // sweep forgets what began before a time, at most limit keys. The lock is held.

@@ -113,6 +113,7 @@ func TestTampered(t *testing.T) {
 		{"tenant: of another name, without its sum", `UPDATE tenant_setting SET setting = replace(substr(setting, 1, instr(setting, char(10)) - 1), '"acme"', '"acne"')`, tenant, store.ErrCorrupt},
 		{"tenant: unknown member", `UPDATE tenant_setting SET setting = '{"name":"acme","free":true}'`, tenant, store.ErrCorrupt},
 		{"idempotency key: another run", `UPDATE idempotency_key SET run = 'other'`, begin, store.ErrCorrupt},
+		{"idempotency key: another process", `UPDATE idempotency_key SET instance = 'other'`, begin, store.ErrCorrupt},
 		{"idempotency key: done", `UPDATE idempotency_key SET done = 1`, begin, store.ErrCorrupt},
 		{"idempotency key: another answer", `UPDATE idempotency_key SET answer = x'41'`, begin, store.ErrCorrupt},
 		{"idempotency key: half a body", `UPDATE idempotency_key SET body = x'00'`, begin, store.ErrCorrupt},

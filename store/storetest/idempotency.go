@@ -49,6 +49,11 @@ func (k *kit) methodsOfIdempotency() map[string]func(context.Context) error {
 		"Finish": func(ctx context.Context) error { return k.store.Finish(ctx, alpha, "key", id(1), nil) },
 		"Drop":   func(ctx context.Context) error { return k.store.Drop(ctx, alpha, "key", id(1)) },
 		"Sweep":  func(ctx context.Context) error { _, err := k.store.Sweep(ctx, at, 0); return err },
+		"Left":   func(ctx context.Context) error { _, err := k.store.Left(ctx, "dead", 0); return err },
+		"Beginner": func(ctx context.Context) error {
+			_, err := k.store.Beginner(ctx, "")
+			return err
+		},
 	}
 }
 

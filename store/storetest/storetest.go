@@ -129,6 +129,7 @@ func rules() []rule {
 		{"idempotency/once", "case 53: a key stands for one call until its time is over, and has its answer", idempotencyOnce},
 		{"idempotency/window", "case 53: a key whose time is over stands for nothing, and is swept", idempotencyWindow},
 		{"idempotency/race", "case 53: of several that bring one key at once, one begins", idempotencyRace},
+		{"idempotency/left", "case 53: what a dead process began is found and settled, and what a living one began is left alone", idempotencyLeft},
 		{"idempotency/bounds", "B10: answers are kept within bounds, and the call is done even so", idempotencyBounds},
 		{"call/whole", "a record comes back as it was written, and is written once", callWhole},
 		{"call/list", "records are listed the newest first, by skill, before a cursor, within the limit", callList},

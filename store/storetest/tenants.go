@@ -40,6 +40,8 @@ var withoutTenant = map[string]string{
 	"Tenants":       "it is the platform's; tenant/list looks into it",
 	"Within":        "the changes that it returns name the tenant; quota/bounds looks into them",
 	"Sweep":         "it is of all tenants; idempotency/window looks into it",
+	"Left":          "it is of all tenants; idempotency/left looks into it",
+	"Beginner":      "it is of all tenants; idempotency/left looks into it",
 }
 
 // names are the types of parameters that name a tenant.

@@ -19,7 +19,11 @@ type claim struct {
 }
 
 func (c claim) values() []any {
-	return []any{c.Tenant, c.Key, c.Body[:], c.Run, c.At.UnixMicro(), c.done, c.large, blob(c.answer)}
+	all := []any{c.Tenant, c.Key, c.Body[:], c.Run, c.At.UnixMicro(), c.done, c.large, blob(c.answer)}
+	if c.Instance != "" { // the rows from before there was one have a sum without it
+		all = append(all, string(c.Instance))
+	}
+	return all
 }
 
 // claim returns what the tenant's key stands for, or sql.ErrNoRows.
@@ -27,7 +31,7 @@ func (w *writer) claim(ctx context.Context, tenant, key string) (claim, error) {
 	c := claim{Claim: idempotency.Claim{Tenant: tenant, Key: key}}
 	var body, kept []byte
 	var begun int64
-	err := w.do[claimAt].QueryRowContext(ctx, tenant, key).Scan(&body, &c.Run, &begun, &c.done, &c.large, &c.answer, &kept)
+	err := w.do[claimAt].QueryRowContext(ctx, tenant, key).Scan(&body, &c.Run, &begun, &c.done, &c.large, &c.answer, &c.Instance, &kept)
 	if err != nil {
 		return claim{}, err
 	}
@@ -42,7 +46,7 @@ func (w *writer) claim(ctx context.Context, tenant, key string) (claim, error) {
 }
 
 func (w *writer) setClaim(ctx context.Context, c claim) error {
-	_, err := w.do[setClaim].ExecContext(ctx, c.Tenant, c.Key, c.Body[:], c.Run, c.At.UnixMicro(), number(c.done), number(c.large), c.answer, sum(c.values()...))
+	_, err := w.do[setClaim].ExecContext(ctx, c.Tenant, c.Key, c.Body[:], c.Run, c.At.UnixMicro(), number(c.done), number(c.large), c.answer, c.Instance, sum(c.values()...))
 	return err
 }
 
@@ -128,4 +132,45 @@ func (s *Store) Sweep(ctx context.Context, before time.Time, limit int) (n int, 
 		return 0, err
 	}
 	return n, nil
+}
+
+// Left implements [idempotency.Store].
+func (s *Store) Left(ctx context.Context, instance idempotency.Instance, limit int) (left []idempotency.Claim, err error) {
+	if limit, err = keep.Limit(limit, idempotency.DefaultSweep); err != nil || instance == "" {
+		return nil, err
+	}
+	err = s.reads(ctx, "what keys were begun", func() error {
+		left = nil
+		rows, err := s.read[leftClaims].QueryContext(ctx, instance, limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			c := idempotency.Claim{Instance: instance}
+			var begun int64
+			if err := rows.Scan(&c.Tenant, &c.Key, &c.Run, &begun); err != nil {
+				return err
+			}
+			c.At = time.UnixMicro(begun).UTC()
+			left = append(left, c)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return left, nil
+}
+
+// Beginner implements [idempotency.Store].
+func (s *Store) Beginner(ctx context.Context, after idempotency.Instance) (idempotency.Instance, error) {
+	var first sql.Null[idempotency.Instance]
+	err := s.reads(ctx, "who began keys", func() error {
+		return s.read[nextBeginner].QueryRowContext(ctx, after).Scan(&first)
+	})
+	if err != nil {
+		return "", err
+	}
+	return first.V, nil
 }

@@ -52,6 +52,8 @@ const (
 	dropClaim
 	largeAnswers
 	sweepClaims
+	leftClaims
+	nextBeginner
 
 	addGrant
 	newestGrant
@@ -163,14 +165,16 @@ var texts = [statements]string{
 			AND content NOT IN (SELECT digest FROM skill_version WHERE tenant = $1 AND digest IS NOT NULL)), 0) AS BIGINT)`,
 	contentKept: `SELECT COUNT(*) FROM content WHERE digest = $1 AND erased IS NULL`,
 
-	claimAt: `SELECT body, run, begun, done, large, answer, sum FROM idempotency_key WHERE tenant = $1 AND key = $2`,
-	setClaim: `INSERT INTO idempotency_key (tenant, key, body, run, begun, done, large, answer, sum) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+	claimAt: `SELECT body, run, begun, done, large, answer, instance, sum FROM idempotency_key WHERE tenant = $1 AND key = $2`,
+	setClaim: `INSERT INTO idempotency_key (tenant, key, body, run, begun, done, large, answer, instance, sum) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 		ON CONFLICT (tenant, key) DO UPDATE SET body = excluded.body, run = excluded.run, begun = excluded.begun, done = excluded.done,
-			large = excluded.large, answer = excluded.answer, sum = excluded.sum`,
+			large = excluded.large, answer = excluded.answer, instance = excluded.instance, sum = excluded.sum`,
 	dropClaim:    `DELETE FROM idempotency_key WHERE tenant = $1 AND key = $2`,
 	largeAnswers: `SELECT COUNT(*) FROM (SELECT 1 FROM idempotency_key WHERE tenant = $1 AND large = 1 LIMIT $2) AS one`,
 	sweepClaims: `DELETE FROM idempotency_key WHERE (tenant, key) IN
 		(SELECT tenant, key FROM idempotency_key WHERE begun < $1 ORDER BY begun LIMIT $2)`,
+	leftClaims:   `SELECT tenant, key, run, begun FROM idempotency_key WHERE done = 0 AND instance = $1 ORDER BY tenant, key LIMIT $2`,
+	nextBeginner: `SELECT MIN(instance) FROM idempotency_key WHERE done = 0 AND instance > $1`,
 
 	addGrant: `INSERT INTO grants (` + grantColumns + `)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (tenant, id) DO NOTHING`,
@@ -251,6 +255,7 @@ var (
 		versionsOfSkill, skillsOfTenant, names, declaration, files, entries, file, call, calls, callsOfSkill, daily,
 		tenantHead, tenantBehind, grantsFrom, versionsFrom, callsFrom, contentsFrom,
 		policyInForce, tenantAt, tenantsBehind, keyByID, keyOfTenant, keysOfTenant, keysFrom, skillsKept, grantsKept, bytesKept,
+		leftClaims, nextBeginner,
 	}
 )
 
