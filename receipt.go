@@ -18,15 +18,22 @@ type Receipts interface {
 // receiptTime is how long a call that has ended waits for its receipt.
 const receiptTime = time.Minute
 
-// prove adds the receipt of the admission to what the caller gets. The call has
-// been recorded, so where there is none it says so and no more. Who was told that
-// the call was cancelled waits for nothing: the outcome names the admission, and
-// its receipt can be had by that.
+// cancelledTime is how long one waits for it who has cancelled the call, and wants to
+// be told at once: in general it is there in milliseconds.
+const cancelledTime = 2 * time.Second
+
+// prove adds the receipt of the admission to what the caller gets, whatever came of
+// the call. The call has been recorded, so where there is none it says so and no more:
+// the outcome names the admission, and its receipt can be had by that.
 func (r *Runner) prove(ctx context.Context, j *job, out Outcome, err error) Outcome {
-	if r.receipts == nil || errors.Is(err, ErrCancelled) {
+	if r.receipts == nil {
 		return out
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), receiptTime)
+	limit := receiptTime
+	if errors.Is(err, ErrCancelled) {
+		limit = cancelledTime
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer stop()
 	proof, err := r.receipts.Prove(ctx, j.req.Receipt().Index())
 	if err != nil {

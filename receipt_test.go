@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/audit"
@@ -21,11 +23,22 @@ type late struct{ tracon.Receipts }
 func TestReceipts(t *testing.T) {
 	broken := errors.New("broken")
 	fails := executor.Func(func(context.Context, executor.Request) (executor.Result, error) { return executor.Result{}, broken })
+	user, leave := context.WithCancel(t.Context())
+	left := executor.Func(func(ctx context.Context, _ executor.Request) (executor.Result, error) {
+		leave()
+		<-ctx.Done()
+		return executor.Result{}, context.Cause(ctx)
+	})
 	for _, tt := range []struct {
 		name string
 		exec executor.Func
 		err  error
 	}{
+		{"the caller left", left, tracon.ErrCancelled},
+		{"there was no executor", func(context.Context, executor.Request) (executor.Result, error) {
+			return executor.Result{}, executor.ErrUnavailable
+		}, tracon.ErrExecutorUnavailable},
+		{"the time was over", expires, nil},
 		{"it ran", exits(0), nil},
 		{"it exits 3", exits(3), nil},
 		{"the executor failed", fails, tracon.ErrExecutorFailed},
@@ -38,7 +51,11 @@ func TestReceipts(t *testing.T) {
 				t.Fatal(err)
 			}
 			receipts.Receipts = n
-			out, err := h.Run(t.Context(), call("a"))
+			ctx := t.Context()
+			if tt.err == tracon.ErrCancelled {
+				ctx = user
+			}
+			out, err := h.Run(ctx, call("a"))
 			if !errors.Is(err, tt.err) {
 				t.Fatalf("got %v, want %v", err, tt.err)
 			}
@@ -64,6 +81,33 @@ func TestReceipts(t *testing.T) {
 	if err != nil || !out.Proof.IsZero() || len(out.Notes) != 1 {
 		t.Errorf("without a receipt: got %+v, %v; want a note", out, err)
 	}
+}
+
+func expires(context.Context, executor.Request) (executor.Result, error) {
+	return executor.Result{Ending: executor.Expired()}, nil
+}
+
+// Who has cancelled a call is told so, and no later than after two seconds, whatever
+// becomes of its receipt.
+func TestReceiptOfACancelledCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, sleeps(time.Hour), func(c *tracon.Config) { c.Receipts = slowReceipts{} })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		out, err := h.Run(ctx, call("a"))
+		if took := time.Since(began); !errors.Is(err, tracon.ErrCancelled) || took != 3*time.Second || len(out.Notes) != 1 || !out.Receipt.Valid() {
+			t.Errorf("after %s it is %+v, %v", took, out, err)
+		}
+	})
+}
+
+// slowReceipts come never.
+type slowReceipts struct{}
+
+func (slowReceipts) Prove(ctx context.Context, _ uint64) (audit.Proof, error) {
+	<-ctx.Done()
+	return audit.Proof{}, context.Cause(ctx)
 }
 
 type noReceipts struct{}
