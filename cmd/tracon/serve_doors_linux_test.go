@@ -112,6 +112,96 @@ func TestServeDoors(t *testing.T) {
 	}
 }
 
+// W03: who guesses keys is told to come later, at the API, at /mcp and at /metrics; a good
+// key from the same machine goes on, and so does one that was not seen before while what
+// came could be no key; the log tells once, with how often. W01, W13: no credential lets
+// nobody in there. Every other request has its line and its id.
+func TestServeBesideGuesses(t *testing.T) {
+	s := newServed(t, nil).start()
+	s.setUp("acme", "echo fine\n")
+	var keys []string
+	for _, name := range []string{"seen", "unseen", "revoked"} {
+		key, err := s.as("acme").CreateKey(t.Context(), "", client.NewKey{Name: name, Roles: []string{"operator"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key.Secret)
+		if name == "revoked" {
+			if _, err := s.as("acme").RevokeKey(t.Context(), "", key.Key.ID, "*", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := s.with(keys[0]).Whoami(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(path, key string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+		return answer
+	}
+	paths := []string{"/v1/whoami", "/mcp", "/metrics"}
+	for _, path := range paths {
+		answer := ask(path, "")
+		if answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s without a key: %d, want 401", path, answer.StatusCode)
+		}
+		s.said(answer.Header.Get("Tracon-Request-Id"))
+	}
+	guess := func(key string) {
+		t.Helper()
+		seen := map[int]int{}
+		eventually(t, "a guess is not looked at", func() bool {
+			for _, path := range paths {
+				seen[ask(path, key).StatusCode]++
+			}
+			return seen[429] > 0
+		})
+		if seen[401] < 20 || len(seen) != 2 {
+			t.Errorf("guesses were answered %v, want 401 and then 429", seen)
+		}
+	}
+	guess("tracon_no-key-at-all")
+	if _, err := s.with(keys[1]).Whoami(t.Context()); err != nil {
+		t.Errorf("a key that was not seen before: %v", err)
+	}
+	guess(keys[2])
+	if _, err := s.with(keys[0]).Whoami(t.Context()); err != nil {
+		t.Errorf("a key that held before: %v", err)
+	}
+	for _, path := range paths {
+		eventually(t, "a guess is not looked at", func() bool { // where a second has passed, one is
+			answer := ask(path, keys[2])
+			if answer.StatusCode == http.StatusUnauthorized {
+				return false
+			}
+			if answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") == "" || answer.Header.Get("Tracon-Request-Id") == "" ||
+				answer.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s: %d, %v", path, answer.StatusCode, answer.Header)
+			}
+			return true
+		})
+	}
+	s.said("credentials were not looked at")
+	for _, line := range s.lines() {
+		if strings.Contains(line, `"status":429`) {
+			t.Errorf("a guess has a line of its own: %s", line)
+		}
+	}
+}
+
 // No secret, no argument, no output and no text of a script stands in the log, on a
 // span or on a metric.
 func TestServeTellsNoSecret(t *testing.T) {

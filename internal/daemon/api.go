@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/access"
@@ -44,7 +46,11 @@ func (s *server) api(h *House, r *tracon.Runner, auth httpapi.Authenticator, lim
 		}
 		p, err := auth.Authenticate(r)
 		httpapi.Note(r.Context(), "metrics", p)
+		many, flood := errors.AsType[*access.TooManyError](err)
 		switch {
+		case flood:
+			w.Header().Set("Retry-After", strconv.Itoa(max(int((many.After+time.Second-1)/time.Second), 1)))
+			httpapi.Refuse(w, r, client.RateLimited, "too many requests; Retry-After says when to send the next")
 		case errors.Is(err, httpapi.ErrUnauthenticated):
 			httpapi.Refuse(w, r, client.Unauthenticated, "/metrics takes a key of the platform")
 		case err != nil:

@@ -20,6 +20,7 @@ import (
 	"github.com/tracon-go/tracon/internal/ownfile"
 	"github.com/tracon-go/tracon/internal/telemetry"
 	"github.com/tracon-go/tracon/observe"
+	"github.com/tracon-go/tracon/serve/limit"
 	"github.com/tracon-go/tracon/serve/oidc"
 	"github.com/tracon-go/tracon/serve/runs"
 	"github.com/tracon-go/tracon/store"
@@ -77,6 +78,7 @@ type server struct {
 	observer *observe.Observer
 	runs     *runs.Runs // of all generations
 	doors    doors
+	failures *limit.Failures // of credentials, at all doors
 
 	now      atomic.Pointer[generation] // nil while the store cannot be opened
 	stopping atomic.Bool
@@ -112,7 +114,7 @@ func Serve(ctx context.Context, c *config.Config, o ServeOptions) (err error) {
 	if lock == nil {
 		return ErrServing
 	}
-	s := &server{o: o, log: o.Logger, notify: newNotify(), c: c}
+	s := &server{o: o, log: o.Logger, notify: newNotify(), failures: limit.NewFailures(o.Logger), c: c}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	defer s.endLife()
 	defer func() {

@@ -15,28 +15,53 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/serve/httpapi"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
+	"github.com/tracon-go/tracon/serve/limit"
 	"github.com/tracon-go/tracon/serve/oidc"
 )
 
 // who says who sent a request: by the form of its credential, or, on the socket, by
 // who is at the other end.
 type who struct {
-	keys  httpapi.Authenticator
-	book  access.Finder
-	oidc  *oidc.Verifier // nil: no tokens are taken
-	owner int            // the user of this process
+	keys     httpapi.Authenticator
+	book     access.Finder
+	oidc     *oidc.Verifier // nil: no tokens are taken
+	owner    int            // the user of this process
+	failures *limit.Failures
 }
 
 // peerKey is where a connection of the socket has its peer's user.
 type peerKey struct{}
 
-// Authenticate implements [httpapi.Authenticator].
+// Authenticate implements [httpapi.Authenticator]. Where too many credentials of one
+// machine did not hold, the next is looked at only if it held before.
 func (w *who) Authenticate(r *http.Request) (access.Principal, error) {
-	token, has := httpapi.Bearer(r)
-	if peer, ok := r.Context().Value(peerKey{}).(int); ok && len(r.Header.Values("Authorization")) == 0 {
-		return w.local(r, peer)
+	if len(r.Header.Values("Authorization")) == 0 {
+		if peer, ok := r.Context().Value(peerKey{}).(int); ok {
+			return w.local(r, peer)
+		}
+		return w.keys.Authenticate(r)
 	}
-	if !has || w.oidc == nil || !oidc.IsToken(token) {
+	token, _ := httpapi.Bearer(r)
+	isToken := w.oidc != nil && oidc.IsToken(token)
+	_, err := access.ParseSecret(token)
+	formed := isToken || err == nil
+	if after := w.failures.Check(r.RemoteAddr, token, formed); after > 0 {
+		httpapi.Quiet(r.Context()) // it is counted
+		return access.Principal{}, &access.TooManyError{After: after}
+	}
+	p, err := w.credential(r, token, isToken)
+	switch {
+	case err == nil:
+		w.failures.Held(token)
+	case errors.Is(err, httpapi.ErrUnauthenticated):
+		w.failures.Failed(r.RemoteAddr, token, formed)
+	}
+	return p, err
+}
+
+// credential says who has the key, or the token.
+func (w *who) credential(r *http.Request, token string, isToken bool) (access.Principal, error) {
+	if !isToken {
 		return w.keys.Authenticate(r)
 	}
 	p, err := w.oidc.Principal(r.Context(), token)
@@ -87,8 +112,8 @@ func userName(uid int) string {
 }
 
 // newWho returns who says who asks in h.
-func newWho(h access.Finder, tokens *oidc.Verifier) *who {
-	return &who{keys: httpapi.Keys(h), book: h, oidc: tokens, owner: os.Geteuid()}
+func newWho(h access.Finder, tokens *oidc.Verifier, f *limit.Failures) *who {
+	return &who{keys: httpapi.Keys(h), book: h, oidc: tokens, owner: os.Geteuid(), failures: f}
 }
 
 // fromHere keeps browsers from being led to a server of this machine by a name that

@@ -52,6 +52,9 @@ func Door(logger *slog.Logger, next http.Handler) http.Handler {
 					Refuse(rec, r, client.Internal, "")
 				}
 			}
+			if c.quiet {
+				return
+			}
 			// The path is not logged: it may hold what was meant to be secret.
 			logger.Info("request", "request", c.id, "method", r.Method, "operation", c.operation, "status", cmp.Or(rec.status, 200),
 				"tenant", c.principal.Tenant, "actor", c.principal.Actor, "key", c.principal.Key, "seconds", time.Since(began).Seconds())
@@ -67,6 +70,10 @@ func Note(ctx context.Context, operation string, p access.Principal) {
 	c := callOf(ctx)
 	c.operation, c.principal = operation, p
 }
+
+// Quiet has the [Door] write no line of the request under way: for those of a flood,
+// which whoever refuses them counts. It is for the goroutine that answers the request.
+func Quiet(ctx context.Context) { callOf(ctx).quiet = true }
 
 // Refuse answers with the problem, as the API does: for what is served beside it. A
 // WWW-Authenticate or Retry-After that stands in the header already stays.

@@ -29,6 +29,7 @@ type call struct {
 	principal access.Principal
 	request   *http.Request
 	writer    http.ResponseWriter
+	quiet     bool   // see Quiet
 	leave     func() // tells the Limiter that it is answered; nil: nobody wants to know
 	sent      func() // gives back the place of a large body, or answer; nil: it has none
 }
@@ -239,6 +240,9 @@ func (s *server) authenticate(r *http.Request) (access.Principal, error) {
 		return access.Principal{}, ErrUnauthenticated
 	}
 	p, err := s.Authenticator.Authenticate(r)
+	if many, ok := errors.AsType[*access.TooManyError](err); ok {
+		return access.Principal{}, tooMany(callOf(r.Context()).writer, many.After)
+	}
 	if err != nil && !errors.Is(err, ErrUnauthenticated) && !errors.Is(err, context.Canceled) {
 		s.Logger.Error("who asks could not be found out", "request", RequestID(r.Context()), "err", err)
 		return access.Principal{}, problem(client.Unavailable, "who asks cannot be found out now")
@@ -259,6 +263,11 @@ func (s *server) limit(op operation, w http.ResponseWriter, r *http.Request, c *
 	if c.leave != nil {
 		return nil
 	}
+	return tooMany(w, after)
+}
+
+// tooMany says when to come again.
+func tooMany(w http.ResponseWriter, after time.Duration) *client.Problem {
 	w.Header().Set("Retry-After", strconv.Itoa(max(int((after+time.Second-1)/time.Second), 1)))
 	return problem(client.RateLimited, "too many requests; Retry-After says when to send the next")
 }

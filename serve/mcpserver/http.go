@@ -46,7 +46,8 @@ type Config struct {
 	Tools *toolset.Toolset // required
 
 	// Authenticate says who sent a request. Known is false where there is no credential,
-	// or none that holds; an error means that it could not be found out. Required.
+	// or none that holds; an error means that it could not be found out, an
+	// *access.TooManyError that it was not looked at. Required.
 	Authenticate func(r *http.Request) (p access.Principal, known bool, err error)
 
 	// Authorizer is asked after the roles have said yes, and can only narrow. Nil: the
@@ -59,8 +60,8 @@ type Config struct {
 	Enter func(ctx context.Context, p access.Principal, run bool) (leave func(), after time.Duration)
 
 	// Refuse writes the answer to a request that is refused before the protocol is spoken:
-	// the status is one of 401, 403, 408, 413, 429 and 503, and what else the header needs is
-	// in it. Nil: a line of plain text.
+	// the status is one of 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500 and 503, and
+	// what else the header needs is in it. Nil: a line of plain text.
 	Refuse func(w http.ResponseWriter, r *http.Request, status int, detail string)
 
 	// Resource is the endpoint's own address as clients know it, such as
@@ -176,6 +177,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p, known, err := access.Principal{}, false, error(nil)
 	if strings.EqualFold(scheme, "Bearer") {
 		p, known, err = h.c.Authenticate(r)
+	}
+	if many, ok := errors.AsType[*access.TooManyError](err); ok {
+		h.tooMany(w, r, many.After)
+		return
 	}
 	switch {
 	case err != nil:
@@ -300,15 +305,17 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p access.Princi
 	}
 	s.refresh(ctx)
 	r = r.WithContext(ctx)
+	answer := &plain{ResponseWriter: w}
+	defer h.refuse(answer, r)
 	if r.Header.Get("Mcp-Protocol-Version") >= newestStateless {
-		h.stateless.ServeHTTP(w, r)
+		h.stateless.ServeHTTP(answer, r)
 		return
 	}
 	if m.Method == "initialize" && !h.room(s) {
 		h.tooMany(w, r, time.Minute)
 		return
 	}
-	h.sessions.ServeHTTP(w, r)
+	h.sessions.ServeHTTP(answer, r)
 	if m.Method == "initialize" {
 		h.began(s, w.Header().Get("Mcp-Session-Id"))
 	}
