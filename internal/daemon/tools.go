@@ -214,6 +214,8 @@ var mcpCodes = map[int]client.Code{
 	http.StatusBadRequest:   client.BadRequest,
 	http.StatusUnauthorized: client.Unauthenticated, http.StatusForbidden: client.Forbidden, http.StatusRequestTimeout: client.Timeout,
 	http.StatusRequestEntityTooLarge: client.TooLarge, http.StatusTooManyRequests: client.RateLimited, http.StatusServiceUnavailable: client.Unavailable,
+	http.StatusNotFound: client.NotFound, http.StatusMethodNotAllowed: client.MethodNotAllowed, http.StatusConflict: client.Conflict,
+	http.StatusUnsupportedMediaType: client.UnsupportedMediaType, http.StatusInternalServerError: client.Internal,
 }
 
 // mcpPath is where the endpoint stands.

@@ -1,16 +1,14 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"sync"
 )
 
 // drain keeps the end of a client's messages from the server until every request was
 // answered or taken back: a client that has said all it has to say still wants its
-// answers, and the library ends with the input. It reads lines, one message each.
+// answers, and the library ends with the input.
 type drain struct {
 	ctx context.Context
 
@@ -23,24 +21,20 @@ func newDrain(ctx context.Context) *drain { return &drain{ctx: ctx, pending: map
 
 // asked takes what the client sends.
 func (d *drain) asked(line []byte) {
-	for _, m := range messages(line) {
-		switch {
-		case m.Method == "notifications/cancelled":
-			d.over(m.Params.RequestID)
-		case m.Method != "" && m.ID != nil:
-			d.mu.Lock()
-			d.pending[string(m.ID)] = true
-			d.mu.Unlock()
-		}
+	switch m := read(line); {
+	case m.Method == "notifications/cancelled":
+		d.over(m.Params.RequestID)
+	case m.Method != "" && m.ID != nil:
+		d.mu.Lock()
+		d.pending[string(m.ID)] = true
+		d.mu.Unlock()
 	}
 }
 
 // told takes what the server sends.
 func (d *drain) told(line []byte) {
-	for _, m := range messages(line) {
-		if m.Method == "" && m.ID != nil {
-			d.over(m.ID)
-		}
+	if m := read(line); m.Method == "" && m.ID != nil {
+		d.over(m.ID)
 	}
 }
 
@@ -80,62 +74,10 @@ type message struct {
 	} `json:"params"`
 }
 
-// messages returns those of the line, one or a batch. What the server cannot read has no
-// answer to wait for.
-func messages(line []byte) (batch []message) {
-	if json.Unmarshal(line, &batch) == nil {
-		return batch
+// read returns the message of the line. What nobody can read has no answer to wait for.
+func read(line []byte) (m message) {
+	if json.Unmarshal(line, &m) != nil {
+		return message{}
 	}
-	var one message
-	if json.Unmarshal(line, &one) != nil {
-		return nil
-	}
-	return []message{one}
-}
-
-// lines splits what passes into lines. One that is too long is not looked at: the server
-// ends the connection because of it.
-type lines struct{ part []byte }
-
-func (l *lines) pass(b []byte, each func([]byte)) {
-	for len(b) > 0 {
-		end := bytes.IndexByte(b, '\n')
-		if end < 0 {
-			if len(l.part)+len(b) <= maxLine {
-				l.part = append(l.part, b...)
-			}
-			return
-		}
-		each(append(l.part, b[:end]...))
-		l.part, b = nil, b[end+1:]
-	}
-}
-
-type drainedReader struct {
-	io.ReadCloser
-	d *drain
-	l lines
-}
-
-func (r *drainedReader) Read(p []byte) (int, error) {
-	n, err := r.ReadCloser.Read(p)
-	r.l.pass(p[:n], r.d.asked)
-	if err == io.EOF {
-		r.d.asked(r.l.part) // a last line without its end
-		r.l.part = nil
-		r.d.wait()
-	}
-	return n, err
-}
-
-type drainedWriter struct {
-	io.WriteCloser
-	d *drain
-	l lines
-}
-
-func (w *drainedWriter) Write(p []byte) (int, error) {
-	n, err := w.WriteCloser.Write(p)
-	w.l.pass(p[:n], w.d.told)
-	return n, err
+	return m
 }

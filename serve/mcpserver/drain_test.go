@@ -13,23 +13,22 @@ import (
 func TestDrain(t *testing.T) {
 	for name, tc := range map[string]struct{ in, out string }{
 		"nothing":      {"", ""},
-		"answered":     {`{"id":1,"method":"a"}` + "\n" + `{"id":"x","method":"b"}`, `{"id":"x","result":{}}` + "\n" + `{"id":1,"error":{}}` + "\n"},
-		"batch":        {`[{"id":1,"method":"a"},{"method":"n"}]` + "\n", `[{"id":1,"result":{}}]` + "\n"},
-		"taken back":   {`{"id":1,"method":"a"}` + "\n" + `{"method":"notifications/cancelled","params":{"requestId":1}}` + "\n", ""},
-		"notification": {`{"method":"n"}` + "\n", ""},
-		"no JSON":      {`{"id":1,"method":` + "\n", ""},
+		"answered":     {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","id":"x","method":"b"}`, `{"jsonrpc":"2.0","id":"x","result":{}}` + "\n" + `{"jsonrpc":"2.0","id":1,"error":{}}` + "\n"},
+		"taken back":   {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n", ""},
+		"notification": {`{"jsonrpc":"2.0","method":"n"}` + "\n", ""},
+		"no JSON":      {`{"jsonrpc":"2.0","id":1,"method":` + "\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDrain(t.Context())
-				r := &drainedReader{ReadCloser: io.NopCloser(strings.NewReader(tc.in)), d: d}
+				w := &linesOut{WriteCloser: discard{}, d: d}
+				r := newLinesIn(io.NopCloser(strings.NewReader(tc.in)), w, d, maxLine)
 				ended := false
 				go func() { _, _ = io.Copy(io.Discard, r); ended = true }()
 				synctest.Wait()
 				if ended != (tc.out == "") {
 					t.Fatalf("ended %v before it was answered", ended)
 				}
-				w := &drainedWriter{WriteCloser: discard{}, d: d}
 				for _, b := range []byte(tc.out) { // in the smallest pieces
 					_, _ = w.Write([]byte{b})
 				}
@@ -46,7 +45,8 @@ func TestDrain(t *testing.T) {
 func TestDrainStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		r := &drainedReader{ReadCloser: io.NopCloser(strings.NewReader(`{"id":1,"method":"a"}`)), d: newDrain(ctx)}
+		d := newDrain(ctx)
+		r := newLinesIn(io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"a"}`)), &linesOut{WriteCloser: discard{}, d: d}, d, maxLine)
 		go func() { synctest.Wait(); stop() }()
 		_, _ = io.Copy(io.Discard, r)
 	})

@@ -16,7 +16,8 @@ const maxLine = DefaultMaxBody
 
 // Stdio serves one client over a pair of streams, for the principal who started the
 // program, until the client closes its side and has its answers, or ctx is done. It closes
-// both.
+// both. A line that is no message, or has more than 8 MiB, is answered by an error, and the
+// next is read.
 func Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, p access.Principal, tools *toolset.Toolset, version string, log *slog.Logger) error {
 	s := newServer(p, p.May(access.WriteRuns), nil, tools, version, log)
 	s.refresh(ctx)
@@ -27,5 +28,7 @@ func Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, p access.P
 	defer h.done.Wait()
 	defer stop()
 	d := newDrain(ctx)
-	return s.Run(ctx, &mcp.IOTransport{Reader: &drainedReader{ReadCloser: in, d: d}, Writer: &drainedWriter{WriteCloser: out, d: d}, MaxLineLength: maxLine})
+	to := &linesOut{WriteCloser: out, d: d}
+	// Lines are bounded before the library sees them.
+	return s.Run(ctx, &mcp.IOTransport{Reader: newLinesIn(in, to, d, maxLine), Writer: to, MaxLineLength: -1})
 }
