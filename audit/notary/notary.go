@@ -68,6 +68,10 @@ var (
 	// runs until it can.
 	ErrPlace = errors.New("nothing runs while a place of the log's anchors cannot be used")
 
+	// ErrPoisoned: a flush of a key, a checkpoint or the high-water mark failed, and what
+	// stands on the disk is not known. This process signs and admits nothing any more.
+	ErrPoisoned = errors.New("what proves the log could not be brought to the disk: look after the disk, then start again")
+
 	// ErrReadOnly: this notary only reads.
 	ErrReadOnly = errors.New("this copy is only read, and is not signed")
 )
@@ -78,6 +82,7 @@ type Notary struct {
 	mu      sync.Mutex // held while this process signs
 	counted audit.Tree // of the last checkpoint that enough witnesses cosigned for this process
 	held    bool       // it had the log suspended for a reason that may go by itself
+	poison  error      // a flush failed: nothing lifts that
 	tree    tree
 }
 
@@ -139,9 +144,12 @@ func (n *Notary) alone(ctx context.Context, f func() error) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.poison != nil {
+		return n.poison
+	}
 	folder := filepath.Dir(n.keyPath())
 	if err := ownfile.MakeFolder(folder); err != nil {
-		return err
+		return n.suspend(err)
 	}
 	if err := ownfile.CheckFolder(folder); err != nil {
 		return n.suspend(fmt.Errorf("%w: %w", ErrKey, err))
@@ -158,6 +166,10 @@ func (n *Notary) alone(ctx context.Context, f func() error) error {
 // does so when it starts.
 func (n *Notary) suspend(err error) error {
 	switch {
+	case errors.Is(err, ownfile.ErrFlush): // what is read back next may not be on the disk
+		err = fmt.Errorf("%w: %w", ErrPoisoned, err)
+		n.c.Log.Suspend(err)
+		n.poison = err
 	case errors.Is(err, ErrLoss) || errors.Is(err, ErrKey):
 		n.c.Log.Suspend(err)
 		n.held = false
@@ -175,8 +187,8 @@ func (n *Notary) suspend(err error) error {
 //
 // # Errors
 //
-// ErrLoss where the log does not go on from what was signed before; ErrKey; ErrQuorum
-// and ErrPlace, with which the checkpoint stands in the data folder.
+// ErrLoss where the log does not go on from what was signed before; ErrKey;
+// ErrPoisoned, from then on; ErrQuorum and ErrPlace, with which the checkpoint stands in the data folder.
 func (n *Notary) Checkpoint(ctx context.Context) (c audit.Checkpoint, err error) {
 	err = n.alone(ctx, func() error {
 		c, err = n.checkpoint(ctx)
@@ -368,7 +380,7 @@ func (n *Notary) keep(k keys, anchors []anchor, c audit.Checkpoint, f audit.Fron
 	if !has(atMark) {
 		err := n.setMark(mark{Data: n.c.Data, Keys: k.public, Note: string(c.Note), Edge: f.Edge()})
 		switch {
-		case err != nil && n.c.StateRequired:
+		case err != nil && (n.c.StateRequired || errors.Is(err, ownfile.ErrFlush)):
 			errs = append(errs, n.noState(err))
 		case err != nil:
 			n.c.Logger.Error("the high-water mark cannot be written", "err", err, "remedy", "name another folder with the setting state")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
@@ -23,6 +24,9 @@ import (
 // poisonVariable makes a host of the test binary that works until its log fails,
 // and then shows that nothing runs any more.
 const poisonVariable = "TRACON_FAULTS_POISON"
+
+// poisonOwnVariable says that it is not the database that fails, but a file beside it.
+const poisonOwnVariable = "TRACON_FAULTS_POISON_OWN"
 
 func poisoned() error {
 	ctx := context.Background()
@@ -47,15 +51,19 @@ func poisoned() error {
 		return err
 	}
 	call := gate.Call{Tenant: "local", Actor: "caller", Skill: "x", Script: "a.sh", Arguments: args}
+	want := store.ErrPoisoned
+	if os.Getenv(poisonOwnVariable) != "" {
+		want = notary.ErrPoisoned // by the receipt of a call that ran
+	}
 	runs := 0
 	for ; err == nil; runs++ {
-		if err := h.Ready(ctx); err != nil {
+		if err := h.Ready(ctx); err != nil && (want == store.ErrPoisoned || !errors.Is(err, want)) {
 			return fmt.Errorf("before the failure Ready says: %w", err)
 		}
 		_, err = runner.Run(ctx, call)
 	}
 	first := err
-	if !errors.Is(first, store.ErrPoisoned) || !errors.Is(first, audit.ErrUnavailable) {
+	if !errors.Is(first, want) || !errors.Is(first, audit.ErrUnavailable) {
 		return fmt.Errorf("call %d says: %w", runs, first)
 	}
 	proofs := func() string { text, _ := os.ReadFile(proof); return string(text) }
@@ -69,11 +77,19 @@ func poisoned() error {
 	if now := proofs(); now != ran {
 		return fmt.Errorf("a script ran after the failure")
 	}
-	if _, err := h.Admin.SetPolicy(ctx, "op", "local", func(p *gate.Policy) error { p.MaxOutput++; return nil }); !errors.Is(err, store.ErrPoisoned) {
-		return fmt.Errorf("a change after the failure says: %w", err)
+	ready := map[string]error{"House": h.Ready(ctx), "Runner": runner.Ready(ctx), "Log": h.Log.Ready(ctx)}
+	var change error
+	if want == store.ErrPoisoned {
+		ready["Store"] = h.Store.Ready(ctx)
+		_, change = h.Admin.SetPolicy(ctx, "op", "local", func(p *gate.Policy) error { p.MaxOutput++; return nil })
+	} else {
+		_, change = h.Notary.Checkpoint(ctx)
 	}
-	for name, err := range map[string]error{"House": h.Ready(ctx), "Runner": runner.Ready(ctx), "Log": h.Log.Ready(ctx), "Store": h.Store.Ready(ctx)} {
-		if !errors.Is(err, store.ErrPoisoned) || !strings.Contains(err.Error(), "start again") {
+	if !errors.Is(change, want) {
+		return fmt.Errorf("a change after the failure says: %w", change)
+	}
+	for name, err := range ready {
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), "start again") {
 			return fmt.Errorf("after the failure the Ready of the %s says: %w", name, err)
 		}
 	}
@@ -81,20 +97,34 @@ func poisoned() error {
 	return nil
 }
 
-// TestPoison: case 57, I9. When a flush of the database fails once, in a host that
-// goes on, nothing runs and nothing is written any more, though every later flush
+// TestPoison: case 57, I9. When a flush of the database, of a checkpoint or of the
+// high-water mark fails once, in a host that goes on, nothing runs and nothing is written any more, though every later flush
 // would succeed; Ready says so, with the remedy. The next process goes on.
 func TestPoison(t *testing.T) {
 	strace := need(t, "strace")
 	for _, tt := range []struct {
 		name, call, inject string
+		when               int
+		own                func(s site) string // a pattern of the file; nil: the database's
 	}{
-		{"a flush fails", "fsync", "error=EIO"},
-		{"the disk is full at a write", "pwrite64", "error=ENOSPC"},
-		{"a write fails", "pwrite64", "error=EIO"},
+		{"a flush fails", "fsync", "error=EIO", 30, nil},
+		{"the disk is full at a write", "pwrite64", "error=ENOSPC", 30, nil},
+		{"a write fails", "pwrite64", "error=EIO", 30, nil},
+		{"a flush of the checkpoints fails", "fsync", "error=EIO", 3, func(s site) string { return notary.File(s.data()) }},
+		{"a flush in the second folder fails", "fsync", "error=EIO", 3, func(s site) string { return filepath.Join(s.dir, "second", "*.checkpoints") }},
+		{"a flush of the mark fails", "fsync", "error=EIO", 3, func(s site) string { return filepath.Join(s.dir, "home", ".local", "state", "tracon", "mark-*.json") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t)
+			env := s.env()
+			if tt.own != nil {
+				s.second = filepath.Join(s.dir, "second")
+				if err := os.Mkdir(s.second, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				env = s.env()
+				env[poisonOwnVariable] = "1"
+			}
 			s.must(t, "run", "--grant", "x", "a.sh", "--args", `["`+s.proof()+`"]`)
 			h, err := s.open(t)
 			if err != nil {
@@ -104,16 +134,25 @@ func TestPoison(t *testing.T) {
 			if err := errors.Join(err, h.Close(context.Background())); err != nil {
 				t.Fatal(err)
 			}
-			wal := filepath.Join(s.data(), daemon.DatabaseFile+"-wal")
+			file := filepath.Join(s.data(), daemon.DatabaseFile+"-wal")
+			if tt.own != nil {
+				found, err := filepath.Glob(tt.own(s))
+				if err != nil || len(found) != 1 {
+					t.Fatalf("there are %q, %v", found, err)
+				}
+				if file = found[0]; strings.HasSuffix(file, ".json") {
+					file += ".tmp" // which then gets its name
+				}
+			}
 			trace := filepath.Join(s.dir, "trace")
 			c := exec.CommandContext(t.Context(), strace, "-f", "-qq", "-o", trace, "-e", "trace=fsync,fdatasync,pwrite64,ftruncate",
-				"-e", "inject="+tt.call+":"+tt.inject+":when=30", "-P", wal, "/proc/self/exe")
+				"-e", fmt.Sprintf("inject=%s:%s:when=%d", tt.call, tt.inject, tt.when), "-P", file, "/proc/self/exe")
 			if exe, err := os.Executable(); err != nil {
 				t.Fatal(err)
 			} else {
 				c.Args[len(c.Args)-1] = exe
 			}
-			for name, value := range s.env() {
+			for name, value := range env {
 				c.Env = append(c.Env, name+"="+value)
 			}
 			c.Env = append(c.Env, poisonVariable+"="+s.proof(), "TRACON_SKILLS="+filepath.Join(s.dir, "skills"))

@@ -96,6 +96,7 @@ type site struct {
 	dir      string
 	bin      string
 	database string // the address of a PostgreSQL database; empty for SQLite
+	second   string // folder of checkpoints; empty: none
 }
 
 // skills that a site has. The script leaves the proof that it ran.
@@ -161,6 +162,9 @@ func (s site) env() map[string]string {
 		"TRACON_RUNTIME": filepath.Join(s.dir, "run")}
 	if s.database != "" {
 		env["TRACON_STORE"], env["TRACON_DATABASE_URL"] = config.Postgres, s.database
+	}
+	if s.second != "" {
+		env["TRACON_CHECKPOINTS"] = s.second
 	}
 	return env
 }

@@ -28,5 +28,5 @@ func SyncFolder(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(flushed(d.Sync()), d.Close())
 }

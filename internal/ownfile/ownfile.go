@@ -22,7 +22,20 @@ var (
 	// link, a pipe, a socket, a device. A file of one's own is none of them, so
 	// somebody put it there.
 	ErrKind = errors.New("it is not a regular file")
+
+	// ErrFlush is wrapped by the error of a flush that failed. The kernel takes what it
+	// could not write for written after that: it is read back, and the next flush
+	// succeeds, though it is not on the disk. So trying again shows nothing.
+	ErrFlush = errors.New("it could not be brought to the disk")
 )
+
+// flushed is err, the answer of a flush, as one.
+func flushed(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrFlush, err)
+	}
+	return err
+}
 
 // Open opens the file at path, as os.OpenFile does with how; one that it makes is
 // its owner's alone. It follows no link at path, and never waits for the other end of
@@ -58,7 +71,7 @@ func Append(path string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	if err == nil {
-		err = f.Sync()
+		err = flushed(f.Sync())
 	}
 	if err = errors.Join(err, f.Close()); err == nil && fresh {
 		err = SyncFolder(filepath.Dir(path))
@@ -160,7 +173,7 @@ func Write(path string, data []byte) (err error) {
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
+	if err := flushed(f.Sync()); err != nil {
 		return err
 	}
 	if err := f.Close(); err != nil {
