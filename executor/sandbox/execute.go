@@ -51,7 +51,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	j := job{
 		extension: req.Extension(), interpreter: req.Interpreter(), skill: req.Bundle(), inputs: req.Inputs(),
 		stdin: req.Stdin(), env: req.Environment(), timeout: req.Timeout(), output: req.MaxOutputBytes(), live: req.Live(),
-		tenant: req.Tenant(), limits: e.limits.of(req.Memory(), req.Processes()),
+		tenant: req.Tenant(), limits: e.limits.Of(req.Memory(), req.Processes()),
 	}
 	j.network = req.Network()
 	j.harvest.Bytes, j.harvest.Files = req.MaxOutputs()
@@ -171,7 +171,7 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	}
 	r.order = order{
 		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space,
-		rlimits: e.setup.within(e.limits.rlimits(interpreter.KindOf(j.extension, j.interpreter.Path), held, j.timeout)),
+		rlimits: e.setup.within(rlimits(e.limits, interpreter.KindOf(j.extension, j.interpreter.Path), held, j.timeout)),
 	}
 	return r, nil
 }
@@ -251,7 +251,7 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 		}
 		return executor.Result{}, errClosing
 	}
-	outOfMemory := r.hull.group.outOfMemory()
+	outOfMemory := r.hull.group.OutOfMemory()
 	if out.Ending, err = ending(why, c, outOfMemory); err != nil {
 		return executor.Result{}, err
 	}
@@ -288,7 +288,7 @@ func (e *Executor) enterBox(ctx context.Context, r *staged) (seen *posture, err 
 // scarce reports whether something of the host was used up, which boxes that wait
 // have too.
 func scarce(err error) bool {
-	for _, errno := range []error{unix.ENOSPC, unix.EUSERS, unix.EAGAIN, unix.EMFILE, unix.ENFILE, errNoIdentity} {
+	for _, errno := range []error{unix.ENOSPC, unix.EUSERS, unix.EAGAIN, unix.EMFILE, unix.ENFILE, box.ErrNoIdentity} {
 		if errors.Is(err, errno) {
 			return true
 		}
@@ -330,7 +330,7 @@ func (e *Executor) admit(ctx context.Context, r *staged) (*posture, error) {
 	if err := c.ready(ctx); err != nil {
 		return nil, err
 	}
-	seen, err := e.setup.inspect(e.setup.expect(r, e.limits.count()), c.main)
+	seen, err := e.setup.inspect(e.setup.expect(r, e.limits.Count()), c.main)
 	if err == nil {
 		err = r.order.runtime.look(c.main, seen)
 	}

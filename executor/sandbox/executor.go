@@ -33,8 +33,8 @@ type Executor struct {
 	ahead        *ahead
 	starters     *starters
 	instance     *box.Instance
-	limits       *limits
-	ids          *identities
+	limits       *box.Means
+	ids          *box.Identities
 	posture      executor.Posture
 	noLoopback   error // why a box cannot have it here
 	interpreters interpreter.Opener
@@ -86,8 +86,8 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 		return e, err
 	}
 	change(e.setup)
-	if e.ids, err = findIdentities(); err != nil {
-		return e, err
+	if e.ids, err = box.FindIdentities(); err != nil {
+		return e, fmt.Errorf("%w: %s: %w", ErrWall, stageIdentity, err)
 	}
 	if e.init, err = box.Sealed("init", unix.MFD_EXEC, func(f *os.File) error { _, err := f.Write(initProgram); return err }); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrWall, &StepError{"keeping a program in memory", err, "allow it (sysctl vm.memfd_noexec=1 or less)"})
@@ -110,9 +110,9 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 			return e, diskWall(err)
 		}
 	}
-	e.limits = openLimits(instance.Name(), each)
-	if c.DiskRate > 0 && !e.limits.disks() {
-		return e, diskWall(e.limits.err)
+	e.limits = box.OpenMeans(instance.Name(), each)
+	if c.DiskRate > 0 && !e.limits.HoldsDisks() {
+		return e, diskWall(e.limits.Err)
 	}
 	if err = e.lookAhead(c.Ahead); err != nil {
 		return e, err
@@ -160,7 +160,7 @@ func (e *Executor) Close() error {
 		return nil
 	}
 	e.ahead.close()
-	err := errors.Join(e.limits.close(), e.runtimes.close())
+	err := errors.Join(e.limits.Close(), e.runtimes.close())
 	if e.starters != nil {
 		e.starters.close()
 	}

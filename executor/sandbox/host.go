@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tracon-go/tracon/executor/internal/calls"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,7 +35,7 @@ func newSetup(folders []string) (*setup, error) {
 		alter:      func(*program) {}, inspect: (*expectation).inspect,
 	}
 	s.ask(true)
-	s.loopback = encode(compile(loopbackRules()))
+	s.loopback = calls.Loopback().Filter()
 	var err error
 	if s.landlock, err = findLandlock(createRuleset); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWall, &StepError{string(stageLandlock), err, remedies[stageLandlock]})
@@ -60,11 +61,11 @@ func newSetup(folders []string) (*setup, error) {
 // ask makes the filter ask the host about sockets, or refuse them by itself.
 func (s *setup) ask(host bool) {
 	s.asks = host
-	sockets := noFamily
+	sockets := calls.NoFamily
 	if host {
-		sockets = askHost
+		sockets = calls.AskHost
 	}
-	s.filter = encode(compile(rules(sockets)))
+	s.filter = calls.Base(sockets).Filter()
 }
 
 // within lowers limits to our own.
@@ -95,7 +96,7 @@ func (s *setup) expect(r *staged, n int) *expectation {
 	filter, _ := s.filterOf(r.order.frame)
 	stdout, stderr := r.streams.Writers()
 	x := &expectation{
-		status: status, namespaces: s.namespaces, cgroup: r.hull.group.path, cgroups: n, program: r.program, rlimits: r.order.rlimits,
+		status: status, namespaces: s.namespaces, cgroup: r.hull.group.Path, cgroups: n, program: r.program, rlimits: r.order.rlimits,
 		users: id[0], groups: id[1], landlock: s.landlock.abi, filter: filter, streams: [3]*os.File{r.stdin, stdout, stderr},
 		mounts: map[string]uint64{
 			"/":     attrClosed | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_RDONLY,

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tracon-go/tracon/executor/internal/box"
 	"github.com/tracon-go/tracon/gate"
 )
 
@@ -27,7 +28,7 @@ type kind struct {
 // A hull is a box that was started, and waits for its call or will. It serves one.
 type hull struct {
 	frame frame
-	group group
+	group box.Group
 	child *child
 	kind  kind
 	since time.Time
@@ -37,10 +38,10 @@ type hull struct {
 // erect starts a box of the kind. It does not wait until it is made.
 func (e *Executor) erect(k kind) (h *hull, err error) {
 	h = &hull{kind: k, since: time.Now(), frame: frame{
-		hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: e.limits.v1.Count(),
+		hostID: [2]int{os.Geteuid(), os.Getegid()}, hostPID: os.Getpid(), cgroups: e.limits.CountFirst(),
 		runtime: k.runtime, network: k.network, taken: k.taken,
 	}}
-	if h.frame.id, err = e.ids.take(); err != nil {
+	if h.frame.id, err = e.ids.Take(); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -50,11 +51,11 @@ func (e *Executor) erect(k kind) (h *hull, err error) {
 		}
 	}()
 	h.shown = e.setup.layoutOf(h.frame).inodes()
-	l := e.limits.of(k.memory, k.processes)
+	l := e.limits.Of(k.memory, k.processes)
 	if k.network == gate.Loopback {
-		l = e.limits.ofSockets(l)
+		l = e.limits.OfSockets(l)
 	}
-	if h.group, err = e.limits.newRun(k.tenant, newName(), l); err != nil {
+	if h.group, err = e.limits.NewRun(k.tenant, newName(), l); err != nil {
 		return h, err
 	}
 	h.child, err = e.start(e.setup.build(h.frame), k.runtime, h.group)
@@ -97,8 +98,8 @@ func (e *Executor) raze(h *hull) {
 		h.child.kill()
 		err = h.child.reap()
 	}
-	if err := errors.Join(err, h.group.remove()); err != nil {
+	if err := errors.Join(err, h.group.Remove()); err != nil {
 		e.log.Error("what a run left was not removed", "err", err)
 	}
-	e.ids.give(h.frame.id)
+	e.ids.Give(h.frame.id)
 }

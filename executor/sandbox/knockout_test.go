@@ -127,7 +127,7 @@ func TestKnockOut(t *testing.T) {
 					}
 					return err.Error()
 				}
-				counts := e.limits.count()
+				counts := e.limits.Count()
 				if err := e.Close(); err != nil {
 					t.Error(err)
 				}

@@ -16,26 +16,6 @@ import (
 // internet; with loopback the interface is up and there are TCP and UDP, which
 // lead nowhere else.
 
-const noProtocol action = unix.SECCOMP_RET_ERRNO | action(unix.EPROTONOSUPPORT)
-
-// loopbackRules are the rules with TCP and UDP: neither raw sockets, nor any other
-// family or protocol, by which more of the kernel is in reach.
-func loopbackRules() map[uintptr]rule {
-	r := rules(noFamily)
-	r[unix.SYS_SOCKET] = rule{[]test{
-		{arg: 0, is: []uint32{unix.AF_UNIX}, then: allow},
-		{arg: 0, is: []uint32{unix.AF_INET, unix.AF_INET6}, not: true, then: noFamily},
-		{arg: 1, mask: 0xf, is: []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM}, not: true, then: forbidden},
-		{arg: 2, is: []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}, not: true, then: noProtocol},
-	}, allow}
-	// A script's own wish for a buffer goes up to the host's bound, 4 MiB and more.
-	r[unix.SYS_SETSOCKOPT] = rule{[]test{
-		{arg: 1, is: []uint32{unix.SOL_SOCKET}, not: true, then: allow},
-		{arg: 2, is: []uint32{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE}, then: pretend},
-	}, allow}
-	return r
-}
-
 // filterOf returns the filter of the box, and whether it asks the host. With
 // loopback it need not: a socket that is refused there is none of the network.
 func (s *setup) filterOf(f frame) (filter []byte, asks bool) {
@@ -140,7 +120,7 @@ func (e *Executor) mayHave(n gate.Network) error {
 // wallOfLoopback returns the wall around runs that have loopback, where it stands.
 func (e *Executor) wallOfLoopback(w executor.Wall) executor.Wall {
 	if e.noLoopback == nil {
-		w.Proof += "; " + e.limits.sockets()
+		w.Proof += "; " + e.limits.SocketsText()
 		return w
 	}
 	return executor.Wall{Name: w.Name, Proof: "a run that is to have it is refused: " + strings.ReplaceAll(e.noLoopback.Error(), "\n", "; "), Remedy: "none is needed where no policy asks for loopback"}

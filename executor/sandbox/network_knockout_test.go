@@ -10,6 +10,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/executortest/hostile"
+	"github.com/tracon-go/tracon/executor/internal/calls"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/gate"
 	"golang.org/x/sys/unix"
@@ -63,9 +64,9 @@ func TestLoopbackThatCannotStand(t *testing.T) {
 		{"the interface stays down", withoutStage(stageLoopback), "127.0.0.1"},
 		{"the filter has no sockets", func(s *setup) { s.loopback = s.filter }, "TCP"},
 		{"the filter has too many", func(s *setup) {
-			r := loopbackRules()
-			r[unix.SYS_SOCKET] = rule{then: allow}
-			s.loopback = encode(compile(r))
+			r := calls.Loopback()
+			r[unix.SYS_SOCKET] = calls.Rule{Then: calls.Allow}
+			s.loopback = r.Filter()
 		}, "netlink"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (e *Executor) Posture(context.Context) (executor.Posture, error) { return e
 const probeMemory = 32 << 20
 
 func (e *Executor) limit(processes int) box.Limits {
-	return e.limits.of(probeMemory, processes+overhead)
+	return e.limits.Of(probeMemory, processes+overhead)
 }
 
 // prove makes boxes whose probes attempt what the walls must keep them from, and
@@ -80,8 +80,8 @@ func (e *Executor) proveKill() error {
 // proveMemory holds that a box that takes more memory than its limit is stopped,
 // or says what is lacking. Its error is that of a probe that came to nothing.
 func (e *Executor) proveMemory() (lacking, err error) {
-	if !e.limits.memory() {
-		return e.limits.err, nil
+	if !e.limits.HoldsMemory() {
+		return e.limits.Err, nil
 	}
 	take := func(*program) []value {
 		return []value{number(0), number(4 * probeMemory), number(unix.PROT_READ | unix.PROT_WRITE), number(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_POPULATE), number(^uint64(0)), number(0)}
@@ -139,16 +139,16 @@ func (e *Executor) walls(made map[string][]string, noMemory error) []executor.Wa
 		}
 		return executor.Wall{Name: name, Proof: fmt.Sprintf("%s (%s)", without, strings.ReplaceAll(err.Error(), "\n", "; ")), Remedy: delegate}
 	}
-	noCPU := e.limits.err
-	if e.limits.cpu() {
+	noCPU := e.limits.Err
+	if e.limits.HoldsCPU() {
 		noCPU = nil
 	}
 	processes := "a probe was refused more processes than its limit, which that of its identity holds: each box has its own"
-	if e.limits.processes() {
+	if e.limits.HoldsProcesses() {
 		processes = "a probe was refused more processes than its limit, which its cgroup holds"
 	}
 	rate := "; the rate of disks is not limited, which nobody asked for"
-	if l := e.limits.each; e.limits.disks() {
+	if l := e.limits.Each; e.limits.HoldsDisks() {
 		rate = fmt.Sprintf("; at most %d bytes a second are read from and written to each of the disks %s, which is written before a process enters the cgroup", l.DiskRate, strings.Join(l.Disks, ", "))
 	}
 	return []executor.Wall{

@@ -177,7 +177,7 @@ func (e *Executor) tryWith(network gate.Network, p probe) (f finding, err error)
 		kind:    kind{memory: p.limits.Memory, processes: p.limits.Processes, network: network},
 		order: order{
 			interpreter: "/usr", space: leastSpace, attempts: p.attempts,
-			rlimits: e.setup.within(e.limits.rlimits("", p.limits, time.Second)),
+			rlimits: e.setup.within(rlimits(e.limits, "", p.limits, time.Second)),
 		},
 	}
 	defer func() { e.clean(r) }()
@@ -209,6 +209,6 @@ func (e *Executor) tryWith(network gate.Network, p probe) (f finding, err error)
 	if why != ended {
 		return f, fmt.Errorf("a probe does not end")
 	}
-	f.results, f.told, f.status, f.outOfMemory = c.results, c.end.tag == 'D', syscall.WaitStatus(c.end.value), r.hull.group.outOfMemory()
+	f.results, f.told, f.status, f.outOfMemory = c.results, c.end.tag == 'D', syscall.WaitStatus(c.end.value), r.hull.group.OutOfMemory()
 	return f, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor/internal/calls"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
 	"golang.org/x/sys/unix"
@@ -140,7 +141,7 @@ func (s *setup) layoutOf(f frame) layout {
 func (s *setup) build(f frame) *program {
 	p := newProgram(frameBase)
 	s.outside(p, f)
-	enter := p.branchFrom(unix.SYS_CLONE, number(unix.CLONE_PARENT|newNamespaces&^unix.CLONE_NEWUSER))
+	enter := p.branchFrom(unix.SYS_CLONE, number(unix.CLONE_PARENT|calls.NewNamespaces&^unix.CLONE_NEWUSER))
 	p.call(unix.SYS_EXIT_GROUP, number(0))
 	enter.to = s.inside(p, f)
 	s.renounce(p)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tracon-go/tracon/executor/internal/box"
 	"golang.org/x/sys/unix"
 )
 
@@ -85,7 +86,7 @@ type message struct {
 }
 
 // start starts the box that the program makes, in the folder of its runtime.
-func (e *Executor) start(code *program, runtime *runtimeRoot, g group) (*child, error) {
+func (e *Executor) start(code *program, runtime *runtimeRoot, g box.Group) (*child, error) {
 	image, err := code.seal()
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (e *Executor) start(code *program, runtime *runtimeRoot, g group) (*child, 
 		Files: []*os.File{e.null, e.null, e.null, theirs, image, e.init},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
-	attr.Files = append(attr.Files, g.enter(attr.Sys)...)
+	attr.Files = append(attr.Files, g.Enter(attr.Sys)...)
 	e.starters.do(func() {
 		// The name is looked up in the child, where the file has this number.
 		c.first, err = os.StartProcess(fmt.Sprintf("/proc/self/fd/%d", initFD), []string{"tracon"}, attr)

@@ -1,6 +1,4 @@
-//go:build linux && (amd64 || arm64)
-
-package sandbox
+package box
 
 import (
 	"crypto/rand"
@@ -15,23 +13,28 @@ import (
 // Identities gives each run of a host that is root a user and a group of its
 // own, which own nothing on the host. A host that is not root has one, and runs
 // are that.
-type identities struct {
+type Identities struct {
 	from, count int // none: from is -1
 
 	mu    sync.Mutex
 	taken map[int]bool
 }
 
-var errNoIdentity = errors.New("sandbox: too many runs at once for the identities that there are")
+// ErrNoIdentity: every identity has a run.
+var ErrNoIdentity = errors.New("box: too many runs at once for the identities that there are")
 
 // identityRanges are those that no distribution gives to anybody, the largest
 // first (systemd, "Users, Groups, UIDs and GIDs"): a container has the second
 // alone.
 var identityRanges = [][2]int{{0x7000_0000, 0x1000_0000 - 1}, {60578, 606}}
 
-func findIdentities() (*identities, error) {
+// ErrNoRange: this is root in a user namespace that has no identities to give away.
+var ErrNoRange = fmt.Errorf("this is root in a user namespace that has no identities to give away: map the users and groups %d to %d into it, or run the host as an ordinary user", identityRanges[1][0], identityRanges[1][0]+identityRanges[1][1]-1)
+
+// FindIdentities returns those that this host can give.
+func FindIdentities() (*Identities, error) {
 	if os.Geteuid() != 0 {
-		return &identities{from: -1}, nil
+		return &Identities{from: -1}, nil
 	}
 	users, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
@@ -43,13 +46,10 @@ func findIdentities() (*identities, error) {
 	}
 	for _, r := range identityRanges {
 		if covers(string(users), r) && covers(string(groups), r) {
-			return &identities{from: r[0], count: r[1], taken: map[int]bool{}}, nil
+			return &Identities{from: r[0], count: r[1], taken: map[int]bool{}}, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %w", ErrWall, &StepError{
-		string(stageIdentity), errors.New("this is root in a user namespace that has no identities to give away"),
-		fmt.Sprintf("map the users and groups %d to %d into it, or run the host as an ordinary user", identityRanges[1][0], identityRanges[1][0]+identityRanges[1][1]-1),
-	})
+	return nil, ErrNoRange
 }
 
 // covers reports whether the map of a user namespace has the whole range.
@@ -63,8 +63,8 @@ func covers(text string, r [2]int) bool {
 	return false
 }
 
-// take returns an identity that no run of this process has, or -1.
-func (i *identities) take() (int, error) {
+// Take returns an identity that no run of this process has, or -1.
+func (i *Identities) Take() (int, error) {
 	if i.from < 0 {
 		return -1, nil
 	}
@@ -80,10 +80,11 @@ func (i *identities) take() (int, error) {
 			return id, nil
 		}
 	}
-	return 0, errNoIdentity
+	return 0, ErrNoIdentity
 }
 
-func (i *identities) give(id int) {
+// Give gives an identity back; -1 is none.
+func (i *Identities) Give(id int) {
 	if id < 0 {
 		return
 	}

@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package sandbox
+package calls
 
 import (
 	"encoding/binary"
@@ -63,7 +63,7 @@ func answerOf(t *testing.T, f []unix.SockFilter, arch, nr uint32, args [6]uint64
 }
 
 // expected says what the rules mean, without any of the filter's own code.
-func expected(r rule, args [6]uint64) action {
+func expected(r Rule, args [6]uint64) Action {
 	for _, t := range r.tests {
 		arg := uint32(args[t.arg])
 		if t.mask != 0 && !t.any {
@@ -71,41 +71,41 @@ func expected(r rule, args [6]uint64) action {
 		}
 		switch {
 		case t.not && !slices.Contains(t.is, arg):
-			return t.then
+			return t.Then
 		case t.not:
 			continue
 		case t.less != nil && arg == t.is[0] && uint32(args[t.less.arg]) == t.less.is:
 			continue
 		case t.any && arg&t.mask != 0:
-			return t.then
+			return t.Then
 		case !t.any && slices.Contains(t.is, arg):
-			return t.then
+			return t.Then
 		}
 	}
-	return r.then
+	return r.Then
 }
 
 // B2: the filter that the kernel gets says of each system call what the table says,
 // whatever its arguments and their upper halves are.
 func TestFilterIsTheTable(t *testing.T) {
-	t.Run("asking the host", func(t *testing.T) { isTable(t, rules(askHost)) })
-	t.Run("refusing by itself", func(t *testing.T) { isTable(t, rules(noFamily)) })
-	t.Run("with loopback", func(t *testing.T) { isTable(t, loopbackRules()) })
+	t.Run("asking the host", func(t *testing.T) { isTable(t, Base(AskHost)) })
+	t.Run("refusing by itself", func(t *testing.T) { isTable(t, Base(NoFamily)) })
+	t.Run("with loopback", func(t *testing.T) { isTable(t, Loopback()) })
 }
 
 // With loopback there are TCP, UDP and unix sockets, and nothing else.
 func TestLoopbackSockets(t *testing.T) {
-	f := decode(encode(compile(loopbackRules())))
+	f := decode(encode(compile(Loopback())))
 	const flags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 	for _, tc := range []struct {
 		name string
 		args [6]uint64
-		want action
+		want Action
 	}{
-		{"TCP", [6]uint64{unix.AF_INET, unix.SOCK_STREAM}, allow},
-		{"TCP by name, with flags", [6]uint64{unix.AF_INET6, unix.SOCK_STREAM | flags, unix.IPPROTO_TCP}, allow},
-		{"UDP", [6]uint64{unix.AF_INET6, unix.SOCK_DGRAM | flags, unix.IPPROTO_UDP}, allow},
-		{"unix", [6]uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, allow},
+		{"TCP", [6]uint64{unix.AF_INET, unix.SOCK_STREAM}, Allow},
+		{"TCP by name, with flags", [6]uint64{unix.AF_INET6, unix.SOCK_STREAM | flags, unix.IPPROTO_TCP}, Allow},
+		{"UDP", [6]uint64{unix.AF_INET6, unix.SOCK_DGRAM | flags, unix.IPPROTO_UDP}, Allow},
+		{"unix", [6]uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, Allow},
 		{"upper halves do not count", [6]uint64{1<<32 | unix.AF_INET, 1<<32 | unix.SOCK_RAW, 1 << 32}, forbidden},
 		{"raw", [6]uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_TCP}, forbidden},
 		{"raw with flags", [6]uint64{unix.AF_INET6, unix.SOCK_RAW | flags, unix.IPPROTO_ICMPV6}, forbidden},
@@ -114,16 +114,16 @@ func TestLoopbackSockets(t *testing.T) {
 		{"ping", [6]uint64{unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, noProtocol},
 		{"SCTP", [6]uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, noProtocol},
 		{"TCP over several ways", [6]uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, noProtocol},
-		{"netlink", [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW}, noFamily},
-		{"packet", [6]uint64{unix.AF_PACKET, unix.SOCK_DGRAM}, noFamily},
-		{"vsock", [6]uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, noFamily},
-		{"crypto", [6]uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, noFamily},
-		{"no family", [6]uint64{0, unix.SOCK_STREAM}, noFamily},
+		{"netlink", [6]uint64{unix.AF_NETLINK, unix.SOCK_RAW}, NoFamily},
+		{"packet", [6]uint64{unix.AF_PACKET, unix.SOCK_DGRAM}, NoFamily},
+		{"vsock", [6]uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, NoFamily},
+		{"crypto", [6]uint64{unix.AF_ALG, unix.SOCK_SEQPACKET}, NoFamily},
+		{"no family", [6]uint64{0, unix.SOCK_STREAM}, NoFamily},
 	} {
 		if got := answerOf(t, f, arch, unix.SYS_SOCKET, tc.args); got != uint32(tc.want) {
 			t.Errorf("%s: got %#x, want %#x", tc.name, got, uint32(tc.want))
 		}
-		if got := answerOf(t, f, arch, unix.SYS_SOCKETPAIR, tc.args); (got == uint32(allow)) != (uint32(tc.args[0]) == unix.AF_UNIX) {
+		if got := answerOf(t, f, arch, unix.SYS_SOCKETPAIR, tc.args); (got == uint32(Allow)) != (uint32(tc.args[0]) == unix.AF_UNIX) {
 			t.Errorf("a pair of %s: got %#x", tc.name, got)
 		}
 	}
@@ -132,19 +132,19 @@ func TestLoopbackSockets(t *testing.T) {
 // B10: a buffer of a socket is never as large as a script wishes; all else that it
 // may set it sets.
 func TestLoopbackBuffers(t *testing.T) {
-	f := decode(encode(compile(loopbackRules())))
+	f := decode(encode(compile(Loopback())))
 	for _, tc := range []struct {
 		name string
 		args [6]uint64
-		want action
+		want Action
 	}{
 		{"SO_SNDBUF", [6]uint64{3, unix.SOL_SOCKET, unix.SO_SNDBUF}, pretend},
 		{"SO_RCVBUF", [6]uint64{3, unix.SOL_SOCKET, unix.SO_RCVBUF}, pretend},
 		{"SO_SNDBUFFORCE", [6]uint64{3, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE}, pretend},
 		{"SO_RCVBUFFORCE", [6]uint64{3, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE}, pretend},
 		{"upper halves do not count", [6]uint64{3, 1<<32 | unix.SOL_SOCKET, 1<<32 | unix.SO_RCVBUF}, pretend},
-		{"SO_REUSEADDR", [6]uint64{3, unix.SOL_SOCKET, unix.SO_REUSEADDR}, allow},
-		{"an option of TCP with the same number", [6]uint64{3, unix.IPPROTO_TCP, unix.SO_RCVBUF}, allow},
+		{"SO_REUSEADDR", [6]uint64{3, unix.SOL_SOCKET, unix.SO_REUSEADDR}, Allow},
+		{"an option of TCP with the same number", [6]uint64{3, unix.IPPROTO_TCP, unix.SO_RCVBUF}, Allow},
 	} {
 		if got := answerOf(t, f, arch, unix.SYS_SETSOCKOPT, tc.args); got != uint32(tc.want) {
 			t.Errorf("%s: got %#x, want %#x", tc.name, got, uint32(tc.want))
@@ -152,7 +152,7 @@ func TestLoopbackBuffers(t *testing.T) {
 	}
 }
 
-func isTable(t *testing.T, table map[uintptr]rule) {
+func isTable(t *testing.T, table Rules) {
 	f := decode(encode(compile(table)))
 	if len(f) == 0 || len(f) >= 4096 {
 		t.Fatalf("the filter has %d instructions", len(f))
@@ -171,7 +171,7 @@ func isTable(t *testing.T, table map[uintptr]rule) {
 	for nr := range uint32(1024) {
 		r, ok := table[uintptr(nr)]
 		if !ok {
-			r = rule{then: absent}
+			r = Rule{Then: absent}
 		}
 		tries := 20
 		if r.tests != nil {

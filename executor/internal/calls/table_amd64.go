@@ -1,6 +1,6 @@
 //go:build linux
 
-package sandbox
+package calls
 
 import "golang.org/x/sys/unix"
 

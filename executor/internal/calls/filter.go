@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package sandbox
+package calls
 
 import (
 	"encoding/binary"
@@ -9,30 +9,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The list of system calls that a script may make. What is not on it does not
+// What is not on the list does not
 // exist (ENOSYS): interpreters and C libraries look for new calls and go on with
 // old ones, while any other error looks to them like a failure. What no script
 // has a use for, and attacks on the kernel do, kills the script at once; that
 // ending is told apart from all others.
 
-// An action is what the filter answers.
-type action uint32
+// An Action is what the filter answers.
+type Action uint32
 
 const (
-	allow     action = unix.SECCOMP_RET_ALLOW
-	kill      action = unix.SECCOMP_RET_KILL_PROCESS
-	absent    action = unix.SECCOMP_RET_ERRNO | action(unix.ENOSYS)
-	forbidden action = unix.SECCOMP_RET_ERRNO | action(unix.EPERM)
-	noFamily  action = unix.SECCOMP_RET_ERRNO | action(unix.EAFNOSUPPORT)
-	pretend   action = unix.SECCOMP_RET_ERRNO      // of no error: it succeeds
-	askHost   action = unix.SECCOMP_RET_USER_NOTIF // the host answers, see refusals
+	Allow      Action = unix.SECCOMP_RET_ALLOW
+	kill       Action = unix.SECCOMP_RET_KILL_PROCESS
+	absent     Action = unix.SECCOMP_RET_ERRNO | Action(unix.ENOSYS)
+	forbidden  Action = unix.SECCOMP_RET_ERRNO | Action(unix.EPERM)
+	NoFamily   Action = unix.SECCOMP_RET_ERRNO | Action(unix.EAFNOSUPPORT)
+	pretend    Action = unix.SECCOMP_RET_ERRNO      // of no error: it succeeds
+	AskHost    Action = unix.SECCOMP_RET_USER_NOTIF // the host answers
+	noProtocol Action = unix.SECCOMP_RET_ERRNO | Action(unix.EPROTONOSUPPORT)
 )
 
-// A rule is what becomes of one system call. Where it has tests, the first that
+// A Rule is what becomes of one system call. Where it has tests, the first that
 // holds decides, and otherwise what the rule says.
-type rule struct {
+type Rule struct {
 	tests []test
-	then  action
+	Then  Action
 }
 
 // A test looks at the low 32 bits of an argument, which is what the kernel looks
@@ -44,7 +45,7 @@ type test struct {
 	any  bool // instead: any bit of the mask is set
 	not  bool // instead: it is none of them
 	less *exception
-	then action
+	Then Action
 }
 
 // An exception is an argument with which a test of one value does not hold.
@@ -53,32 +54,53 @@ type exception struct {
 	is  uint32
 }
 
-// newNamespaces are the flags of clone that make namespaces.
-const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+// NewNamespaces are the flags of clone that make namespaces.
+const NewNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// rules returns the rule of each system call that has one; the others are absent.
+// Rules are those of all system calls that have one.
+type Rules map[uintptr]Rule
+
+// Base returns the rule of each system call that has one; the others are absent.
 // Sockets are what is answered to one that does not only reach this box.
-func rules(sockets action) map[uintptr]rule {
-	r := map[uintptr]rule{}
+func Base(sockets Action) Rules {
+	r := Rules{}
 	for _, group := range []struct {
-		then action
+		Then Action
 		list []uintptr
-	}{{allow, allowed}, {allow, allowedHere}, {pretend, pretended}, {kill, killed}, {kill, killedHere}, {forbidden, refused}} {
+	}{{Allow, allowed}, {Allow, allowedHere}, {pretend, pretended}, {kill, killed}, {kill, killedHere}, {forbidden, refused}} {
 		for _, nr := range group.list {
-			r[nr] = rule{then: group.then}
+			r[nr] = Rule{Then: group.Then}
 		}
 	}
 	// Threads and processes, but no namespaces. clone3 hides its flags behind a
 	// pointer, where no filter can look; with ENOSYS the C library takes clone.
-	r[unix.SYS_CLONE] = rule{[]test{{arg: 0, mask: newNamespaces, any: true, then: forbidden}}, allow}
-	onlyUnix := rule{[]test{{arg: 0, is: []uint32{unix.AF_UNIX}, then: allow}}, sockets}
+	r[unix.SYS_CLONE] = Rule{[]test{{arg: 0, mask: NewNamespaces, any: true, Then: forbidden}}, Allow}
+	onlyUnix := Rule{[]test{{arg: 0, is: []uint32{unix.AF_UNIX}, Then: Allow}}, sockets}
 	r[unix.SYS_SOCKET], r[unix.SYS_SOCKETPAIR] = onlyUnix, onlyUnix
-	r[unix.SYS_PERSONALITY] = rule{[]test{{arg: 0, is: []uint32{0, 0xffffffff}, then: allow}}, forbidden}
-	r[unix.SYS_IOCTL] = rule{[]test{{arg: 1, is: []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD}, then: forbidden}}, allow}
-	r[unix.SYS_PRCTL] = rule{[]test{
-		{arg: 0, is: []uint32{unix.PR_SET_MM, unix.PR_SET_PTRACER}, then: forbidden},
-		{arg: 0, is: []uint32{unix.PR_SET_DUMPABLE}, less: &exception{1, 0}, then: forbidden}, // to hide is no harm
-	}, allow}
+	r[unix.SYS_PERSONALITY] = Rule{[]test{{arg: 0, is: []uint32{0, 0xffffffff}, Then: Allow}}, forbidden}
+	r[unix.SYS_IOCTL] = Rule{[]test{{arg: 1, is: []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD}, Then: forbidden}}, Allow}
+	r[unix.SYS_PRCTL] = Rule{[]test{
+		{arg: 0, is: []uint32{unix.PR_SET_MM, unix.PR_SET_PTRACER}, Then: forbidden},
+		{arg: 0, is: []uint32{unix.PR_SET_DUMPABLE}, less: &exception{1, 0}, Then: forbidden}, // to hide is no harm
+	}, Allow}
+	return r
+}
+
+// Loopback returns the rules with TCP and UDP: neither raw sockets, nor any other
+// family or protocol, by which more of the kernel is in reach.
+func Loopback() Rules {
+	r := Base(NoFamily)
+	r[unix.SYS_SOCKET] = Rule{[]test{
+		{arg: 0, is: []uint32{unix.AF_UNIX}, Then: Allow},
+		{arg: 0, is: []uint32{unix.AF_INET, unix.AF_INET6}, not: true, Then: NoFamily},
+		{arg: 1, mask: 0xf, is: []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM}, not: true, Then: forbidden},
+		{arg: 2, is: []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP}, not: true, Then: noProtocol},
+	}, Allow}
+	// A script's own wish for a buffer goes up to the host's bound, 4 MiB and more.
+	r[unix.SYS_SETSOCKOPT] = Rule{[]test{
+		{arg: 1, is: []uint32{unix.SOL_SOCKET}, not: true, Then: Allow},
+		{arg: 2, is: []uint32{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE}, Then: pretend},
+	}, Allow}
 	return r
 }
 
@@ -99,9 +121,13 @@ const (
 	answer      = unix.BPF_RET | unix.BPF_K
 )
 
+// Filter returns the filter of the rules, as the kernel reads it: 8 bytes an
+// instruction.
+func (r Rules) Filter() []byte { return encode(compile(r)) }
+
 // compile makes the filter. System calls of another architecture, or of a second
 // table of the same, kill.
-func compile(rules map[uintptr]rule) []unix.SockFilter {
+func compile(rules Rules) []unix.SockFilter {
 	f := []unix.SockFilter{
 		{Code: loadWord, K: offsetArch},
 		{Code: jumpEqual, K: arch, Jt: 1},
@@ -115,10 +141,10 @@ func compile(rules map[uintptr]rule) []unix.SockFilter {
 // same rule.
 type span struct {
 	from uint32
-	rule rule
+	rule Rule
 }
 
-func spans(rules map[uintptr]rule) []span {
+func spans(rules Rules) []span {
 	numbers := make([]uint32, 0, len(rules))
 	for nr := range rules {
 		numbers = append(numbers, uint32(nr))
@@ -129,18 +155,18 @@ func spans(rules map[uintptr]rule) []span {
 		if n := len(list); n > 0 && list[n-1].from == s.from {
 			list = list[:n-1]
 		}
-		if n := len(list); n > 0 && list[n-1].rule.tests == nil && s.rule.tests == nil && list[n-1].rule.then == s.rule.then {
+		if n := len(list); n > 0 && list[n-1].rule.tests == nil && s.rule.tests == nil && list[n-1].rule.Then == s.rule.Then {
 			return
 		}
 		list = append(list, s)
 	}
-	add(span{0, rule{then: absent}})
+	add(span{0, Rule{Then: absent}})
 	for _, nr := range numbers {
 		add(span{nr, rules[uintptr(nr)]})
-		add(span{nr + 1, rule{then: absent}})
+		add(span{nr + 1, Rule{Then: absent}})
 	}
 	if foreign != 0 {
-		add(span{foreign, rule{then: kill}})
+		add(span{foreign, Rule{Then: kill}})
 	}
 	return list
 }
@@ -160,13 +186,13 @@ func tree(list []span) []unix.SockFilter {
 	return slices.Concat(f, below, above)
 }
 
-func (r rule) compile() []unix.SockFilter {
+func (r Rule) compile() []unix.SockFilter {
 	var f []unix.SockFilter
 	for _, t := range r.tests {
 		f = append(f, unix.SockFilter{Code: loadWord, K: uint32(offsetArgs + 8*t.arg)})
 		switch {
 		case t.any:
-			f = append(f, unix.SockFilter{Code: jumpAnySet, K: t.mask, Jf: 1}, unix.SockFilter{Code: answer, K: uint32(t.then)})
+			f = append(f, unix.SockFilter{Code: jumpAnySet, K: t.mask, Jf: 1}, unix.SockFilter{Code: answer, K: uint32(t.Then)})
 			continue
 		case t.mask != 0:
 			f = append(f, unix.SockFilter{Code: and, K: t.mask})
@@ -175,21 +201,21 @@ func (r rule) compile() []unix.SockFilter {
 			f = append(f, unix.SockFilter{Code: jumpEqual, K: t.is[0], Jf: 3},
 				unix.SockFilter{Code: loadWord, K: uint32(offsetArgs + 8*x.arg)},
 				unix.SockFilter{Code: jumpEqual, K: x.is, Jt: 1},
-				unix.SockFilter{Code: answer, K: uint32(t.then)})
+				unix.SockFilter{Code: answer, K: uint32(t.Then)})
 			continue
 		}
 		if t.not {
 			for i, is := range t.is {
 				f = append(f, unix.SockFilter{Code: jumpEqual, K: is, Jt: uint8(len(t.is) - i)})
 			}
-			f = append(f, unix.SockFilter{Code: answer, K: uint32(t.then)})
+			f = append(f, unix.SockFilter{Code: answer, K: uint32(t.Then)})
 			continue
 		}
 		for _, is := range t.is {
-			f = append(f, unix.SockFilter{Code: jumpEqual, K: is, Jf: 1}, unix.SockFilter{Code: answer, K: uint32(t.then)})
+			f = append(f, unix.SockFilter{Code: jumpEqual, K: is, Jf: 1}, unix.SockFilter{Code: answer, K: uint32(t.Then)})
 		}
 	}
-	return append(f, unix.SockFilter{Code: answer, K: uint32(r.then)})
+	return append(f, unix.SockFilter{Code: answer, K: uint32(r.Then)})
 }
 
 // encode writes the filter as the kernel reads it.
