@@ -52,7 +52,9 @@ func Authenticate(ctx context.Context, book Finder, text string, now time.Time) 
 	return key.Principal(), nil
 }
 
-func on(t Tenant, name string) bool { return name != "" && t.Name == name && !t.Off }
+func on(t Tenant, name string) bool {
+	return name != "" && t.Name == name && !t.Off && t.Deleted.IsZero()
+}
 
 // Admit is for a door with credentials of its own, which has made p of one: it says
 // whether somebody made p's tenant and it is not off, and whether p can be anybody.

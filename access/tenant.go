@@ -20,6 +20,11 @@ type Tenant struct {
 	// own policy says. What runs goes on; what waits for a slot is refused.
 	Off bool `json:"off,omitempty"`
 
+	// Deleted is when the tenant was deleted; zero: it was not. One that was deleted is
+	// off for ever, gets nothing more, and its name is not given again: who came later
+	// would be taken for it.
+	Deleted time.Time `json:"deleted,omitzero"`
+
 	Quota Quota `json:"quota,omitzero"` // zero fields: the host's
 	Rates Rates `json:"rates,omitzero"` // zero fields: the host's
 }
@@ -123,6 +128,8 @@ func (t Tenant) Validate() error {
 		return fmt.Errorf("%w: nobody made the tenant %q", ErrInvalid, t.Name)
 	case t.Created.IsZero():
 		return fmt.Errorf("%w: tenant %q has no time", ErrInvalid, t.Name)
+	case !t.Deleted.IsZero() && !t.Off:
+		return fmt.Errorf("%w: tenant %q was deleted, and stays off", ErrInvalid, t.Name)
 	case q.Skills < 0 || q.Bytes < 0 || q.Grants < 0 || q.Keys < 0:
 		return fmt.Errorf("%w: a quota of tenant %q is below zero; zero means the host's", ErrInvalid, t.Name)
 	case !rate(r.Requests) || !rate(r.Runs) || !rate(float64(r.Burst)) || !rate(float64(r.RunBurst)):

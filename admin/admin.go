@@ -54,12 +54,19 @@ func (a *Admin) Policy(ctx context.Context, tenant string) (gate.Policy, error) 
 //
 // # Errors
 //
-// That of change; gate.ErrPolicy or grant.ErrRef for what cannot hold;
+// That of change; gate.ErrPolicy or grant.ErrRef for what cannot hold; ErrDeleted;
 // audit.ErrUnavailable or the store's own when it could not be written.
 func (a *Admin) SetPolicy(ctx context.Context, actor, tenant string, change func(*gate.Policy) error) (gate.Policy, error) {
 	if err := gate.CheckTenant(tenant); err != nil {
 		return gate.Policy{}, err
 	}
+	if err := a.alive(ctx, tenant); err != nil {
+		return gate.Policy{}, err
+	}
+	return a.setPolicy(ctx, actor, tenant, change)
+}
+
+func (a *Admin) setPolicy(ctx context.Context, actor, tenant string, change func(*gate.Policy) error) (gate.Policy, error) {
 	return set(func() (gate.Policy, error) {
 		p, revision, err := a.c.Store.PolicyAt(ctx, tenant)
 		if err != nil {

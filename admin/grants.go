@@ -42,7 +42,7 @@ type Granting struct {
 // # Errors
 //
 // ErrChanged, ErrPinned, grant.ErrRef, bundle.ErrContent and gate.ErrUnknown as
-// they say; grant.ErrConflict when another grant came first; access.ErrQuota.
+// they say; grant.ErrConflict when another grant came first; access.ErrQuota; ErrDeleted.
 func (a *Admin) Grant(ctx context.Context, g Granting) (grant.Grant, error) {
 	if err := errors.Join(g.Ref.Validate(), gate.CheckTenant(g.Ref.Tenant)); err != nil {
 		return grant.Grant{}, err
@@ -73,7 +73,7 @@ func (a *Admin) Grant(ctx context.Context, g Granting) (grant.Grant, error) {
 	if !gr.Expires.IsZero() {
 		facts = append(facts, "expires", gr.Expires.Format(time.RFC3339Nano))
 	}
-	quota, err := a.quota(ctx, gr.Ref.Tenant)
+	quota, err := a.room(ctx, gr.Ref.Tenant)
 	if err != nil {
 		return grant.Grant{}, err
 	}

@@ -133,7 +133,7 @@ type Importing struct {
 // bundle.ErrContent for content that cannot be a skill's, for one over the host's
 // limits, and, as bundle.ErrTwins, for such a name; grant.ErrRef for a name that
 // is none; grant.ErrConflict when another import of the skill came first;
-// access.ErrQuota.
+// access.ErrQuota; ErrDeleted.
 func (a *Admin) Import(ctx context.Context, i Importing) (Version, error) {
 	if i.Content == nil || i.Content.Listing().IsZero() {
 		return Version{}, fmt.Errorf("%w: there is none", bundle.ErrContent)
@@ -191,7 +191,11 @@ func (a *Admin) addVersion(ctx context.Context, kind audit.Kind, v Version, cont
 			return Version{}, err
 		}
 	}
-	quota, err := a.quota(ctx, v.Tenant)
+	room := a.room
+	if v.Deleted {
+		room = a.quota
+	}
+	quota, err := room(ctx, v.Tenant)
 	if err != nil {
 		return Version{}, err
 	}

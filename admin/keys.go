@@ -56,7 +56,7 @@ func (a *Admin) CreateKey(ctx context.Context, k Keying) (access.Key, access.Sec
 	if !k.By.Covers(key.Tenant, key.Roles, key.Scopes) {
 		return access.Key{}, access.Secret{}, fmt.Errorf("%w: nobody hands on what he does not hold", access.ErrDenied)
 	}
-	q, err := a.quota(ctx, k.Tenant)
+	q, err := a.room(ctx, k.Tenant)
 	if err != nil {
 		return access.Key{}, access.Secret{}, err
 	}
@@ -164,6 +164,9 @@ func (a *Admin) RotateKey(ctx context.Context, r Rotation) (access.Key, access.S
 		return access.Key{}, access.Secret{}, fmt.Errorf("%w: an overlap of %s; it is at most %s, and zero ends the key now", access.ErrInvalid, r.Overlap, MaxOverlap)
 	}
 	if err := mayKeys(r.By, r.Tenant); err != nil {
+		return access.Key{}, access.Secret{}, err
+	}
+	if err := a.alive(ctx, r.Tenant); err != nil {
 		return access.Key{}, access.Secret{}, err
 	}
 	old, err := a.c.Store.Key(ctx, r.Tenant, r.ID)

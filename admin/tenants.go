@@ -17,6 +17,14 @@ func (a *Admin) quota(ctx context.Context, tenant string) (access.Quota, error) 
 	return t.Quota.Or(a.c.Quota), err
 }
 
+// room is quota for what is to be kept for the tenant: ErrDeleted for one that was deleted.
+func (a *Admin) room(ctx context.Context, tenant string) (access.Quota, error) {
+	if err := a.alive(ctx, tenant); err != nil {
+		return access.Quota{}, err
+	}
+	return a.quota(ctx, tenant)
+}
+
 // made says that nobody made the tenant, or nil. The platform needs no making.
 func (a *Admin) made(ctx context.Context, tenant string) error {
 	if tenant == "" {
@@ -31,7 +39,7 @@ func (a *Admin) made(ctx context.Context, tenant string) error {
 // # Errors
 //
 // access.ErrDenied; access.ErrInvalid and grant.ErrRef for what cannot be a tenant;
-// grant.ErrConflict where it is there; audit.ErrUnavailable or the store's own when it
+// grant.ErrConflict where it is there, and ErrDeleted where it was; audit.ErrUnavailable or the store's own when it
 // could not be written.
 func (a *Admin) CreateTenant(ctx context.Context, by access.Principal, t access.Tenant) (access.Tenant, error) {
 	if err := by.Check(access.WriteTenants); err != nil {
@@ -39,6 +47,9 @@ func (a *Admin) CreateTenant(ctx context.Context, by access.Principal, t access.
 	}
 	t.Created, t.By = now(), audit.Clip(by.Actor)
 	if err := t.Validate(); err != nil {
+		return access.Tenant{}, err
+	}
+	if err := a.alive(ctx, t.Name); err != nil {
 		return access.Tenant{}, err
 	}
 	err := a.write(ctx, tenantEntry(by, t, ""), false, func(ctx context.Context, entry audit.Pending) error {
@@ -55,7 +66,7 @@ func (a *Admin) CreateTenant(ctx context.Context, by access.Principal, t access.
 //
 // # Errors
 //
-// As CreateTenant; that of change; grant.ErrNotFound for one that nobody made.
+// As CreateTenant; that of change; grant.ErrNotFound for one that nobody made; ErrDeleted.
 func (a *Admin) SetTenant(ctx context.Context, by access.Principal, name string, change func(*access.Tenant) error) (access.Tenant, error) {
 	if err := by.Check(access.WriteTenants); err != nil {
 		return access.Tenant{}, err
@@ -65,11 +76,14 @@ func (a *Admin) SetTenant(ctx context.Context, by access.Principal, name string,
 		if err != nil {
 			return access.Tenant{}, err
 		}
+		if !old.Deleted.IsZero() {
+			return old, fmt.Errorf("%w: %q", ErrDeleted, name)
+		}
 		t := old
 		if err := change(&t); err != nil {
 			return old, err
 		}
-		t.Name, t.Created, t.By = old.Name, old.Created, old.By
+		t.Name, t.Created, t.By, t.Deleted = old.Name, old.Created, old.By, old.Deleted
 		if err := t.Validate(); err != nil {
 			return old, err
 		}
@@ -111,6 +125,7 @@ func (a *Admin) Usage(ctx context.Context, tenant string) (access.Usage, access.
 	return u, q, err
 }
 
-func tenantEntry(by access.Principal, t access.Tenant, before string) audit.Entry {
-	return audit.Entry{Tenant: t.Name, Actor: by.Actor, Kind: audit.Tenant, Subject: audit.Clip("tenant " + t.Name), Facts: audit.Facts("before", before, "after", tell(t))}
+func tenantEntry(by access.Principal, t access.Tenant, before string, facts ...string) audit.Entry {
+	facts = append(facts, "before", before, "after", tell(t))
+	return audit.Entry{Tenant: t.Name, Actor: by.Actor, Kind: audit.Tenant, Subject: audit.Clip("tenant " + t.Name), Facts: audit.Facts(facts...)}
 }

@@ -17,6 +17,7 @@ import (
 type use struct {
 	named   int64     // grants and versions
 	inForce bool      // one of them is
+	others  bool      // one of them is of another tenant than the one that is deleted
 	ended   time.Time // when the last of the others ended
 }
 
@@ -28,6 +29,13 @@ func (u uses) of(d bundle.Digest) *use {
 		u[d] = &use{}
 	}
 	return u[d]
+}
+
+// name says that a grant or a version names d.
+func (u uses) name(d bundle.Digest, other bool) {
+	c := u.of(d)
+	c.named++
+	c.others = c.others || other
 }
 
 // end says that something that named d ended at t.
@@ -44,7 +52,7 @@ func (e *erasing) look(ctx context.Context) (expired []store.Expired, tenants []
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, v.Close()) }()
-	if tenants, err = v.Tenants(ctx); err != nil || e.rules.Contents == 0 {
+	if tenants, err = v.Tenants(ctx); err != nil || e.rules.Contents == 0 && !e.all {
 		return nil, tenants, err
 	}
 	used := uses{}
@@ -60,11 +68,20 @@ func (e *erasing) look(ctx context.Context) (expired []store.Expired, tenants []
 		if err != nil {
 			return nil, nil, err
 		}
-		if u := used.of(d); !u.inForce && u.ended.Before(e.now.Add(-e.rules.Contents)) {
+		if u := used.of(d); e.over(u) {
 			expired = append(expired, store.Expired{Digest: d, Named: u.named})
 		}
 	}
 	return expired, tenants, nil
+}
+
+// over reports whether the content that u is of goes now: its time is over, or nobody
+// but the tenant that is deleted names it.
+func (e *erasing) over(u *use) bool {
+	if e.all {
+		return u.named > 0 && !u.others
+	}
+	return !u.inForce && u.ended.Before(e.now.Add(-e.rules.Contents))
 }
 
 // grants looks at the tenant's grants. Of each reference the newest counts; one
@@ -75,7 +92,7 @@ func (e *erasing) grants(ctx context.Context, v store.Survey, tenant string, use
 		if err != nil {
 			return err
 		}
-		used.of(g.Pin).named++
+		used.name(g.Pin, tenant != e.tenant)
 		used.end(g.Pin, g.Granted)
 		if last, ok := newest[g.Ref]; ok {
 			used.end(last.Pin, g.Granted)
@@ -108,7 +125,7 @@ func (e *erasing) versions(ctx context.Context, v store.Survey, tenant string, u
 		if newest[version.Skill] = version; version.Deleted {
 			continue
 		}
-		used.of(version.Digest).named++
+		used.name(version.Digest, tenant != e.tenant)
 		used.end(version.Digest, version.Imported)
 	}
 	for _, version := range newest {
@@ -121,7 +138,7 @@ func (e *erasing) versions(ctx context.Context, v store.Survey, tenant string, u
 
 // content takes one content away.
 func (e *erasing) content(ctx context.Context, c store.Expired) error {
-	facts := audit.Facts("digest", c.Digest.String(), "contentsOlderThan", age(e.rules.Contents))
+	facts := audit.Facts("digest", c.Digest.String(), "contentsOlderThan", age(e.rules.Contents), "deletedTenant", e.tenant)
 	return e.commit(ctx, gate.HostTenant, facts, func(ctx context.Context, p audit.Pending) error {
 		return e.store.EraseContents(ctx, []store.Expired{c}, p)
 	})

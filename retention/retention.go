@@ -94,6 +94,11 @@ type erasing struct {
 	rules Rules
 	now   time.Time
 	done  Erasure
+
+	// all is for a tenant that is deleted: whatever their time, its records go, and the
+	// contents that nobody else names.
+	all    bool
+	tenant string
 }
 
 func run(ctx context.Context, e *erasing) (Erasure, error) {
@@ -106,6 +111,9 @@ func run(ctx context.Context, e *erasing) (Erasure, error) {
 	expired, tenants, err := e.look(ctx)
 	if err != nil {
 		return e.done, err
+	}
+	if e.all {
+		tenants = []string{e.tenant}
 	}
 	for _, tenant := range tenants {
 		if err := e.calls(ctx, tenant); err != nil {
@@ -138,7 +146,7 @@ const page = 256
 
 // calls takes away the tenant's records and details whose time is over.
 func (e *erasing) calls(ctx context.Context, tenant string) error {
-	if e.rules.Calls == 0 && e.rules.Details == 0 {
+	if e.rules.Calls == 0 && e.rules.Details == 0 && !e.all {
 		return nil
 	}
 	cutoff := func(d time.Duration) time.Time { return e.now.Add(-d) }
@@ -151,10 +159,14 @@ func (e *erasing) calls(ctx context.Context, tenant string) error {
 			return err
 		}
 		var remove, strip []string
+		end := cutoff(e.rules.Calls)
 		for _, r := range records {
 			switch {
-			case over(r.Ended, e.rules.Calls):
+			case e.all || over(r.Ended, e.rules.Calls):
 				remove = append(remove, r.ID)
+				if !r.Ended.Before(end) { // by another host's clock
+					end = r.Ended.Add(time.Nanosecond)
+				}
 			case over(r.Ended, e.rules.Details) && r.HasDetails():
 				strip = append(strip, r.ID)
 			}
@@ -163,7 +175,7 @@ func (e *erasing) calls(ctx context.Context, tenant string) error {
 		if len(remove)+len(strip) > 0 {
 			until := ""
 			if len(remove) > 0 {
-				until = cutoff(e.rules.Calls).UTC().Format(time.RFC3339Nano)
+				until = end.UTC().Format(time.RFC3339Nano)
 			}
 			facts := audit.Facts(FactRecords, count(remove), FactEndedBefore, until, "recordsOlderThan", age(e.rules.Calls),
 				"details", count(strip), "detailsOlderThan", age(e.rules.Details))

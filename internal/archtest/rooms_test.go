@@ -56,7 +56,7 @@ var rooms = map[string]rule{
 	"store/postgres":          {"slot store store/internal/sqlstore", "github.com/jackc/pgx/v5 github.com/pressly/goose/v3", false, "the only importer of the driver; it names its dialect to the migrations"},
 	"store/storetest":         {"access admin audit bundle gate grant idempotency store toolcall", "github.com/google/go-cmp", false, "a suite: it links testing"},
 
-	"retention": {"admin audit bundle gate grant store toolcall", "", true, "what is kept beside the log goes when its time is over, each with its entry"},
+	"retention": {"access admin audit bundle gate grant store toolcall", "", true, "what is kept beside the log goes when its time is over, each with its entry"},
 	"fsck":      {"access admin audit bundle gate grant retention store toolcall", "", true, "it compares what a store keeps with the log, and changes nothing"},
 
 	// Skills.

@@ -20,6 +20,7 @@ import (
 	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/spool"
+	"github.com/tracon-go/tracon/retention"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/toolcall"
 )
@@ -205,6 +206,10 @@ type identities interface {
 	SetTenant(ctx context.Context, name string, change func(*access.Tenant) error) (access.Tenant, error)
 	ShowTenant(ctx context.Context, name string) (tenantJSON, error)
 	Tenants(ctx context.Context, f access.TenantFilter) ([]access.Tenant, error)
+
+	// DeleteTenant deletes the tenant for ever, or with preview only counts what that
+	// would take away. The errors are those of [retention.DeleteTenant].
+	DeleteTenant(ctx context.Context, name, reason string, preview bool) (retention.Deletion, error)
 }
 
 // at opens what the verb acts on, calls f and closes it: the server that the words,

@@ -68,6 +68,8 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		{words: "key show nope --tenant acme", fails: true},
 		{words: "key rotate nope --tenant acme", fails: true},
 		{words: "key revoke nope --tenant acme", fails: true},
+		{words: "tenant delete acme --preview"},
+		{words: "tenant delete acme", fails: true},
 		{words: "runtime list"},
 		{words: "runtime import x nowhere", fails: true},
 		{words: "runtime show x", fails: true},

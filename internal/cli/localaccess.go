@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/retention"
 )
 
 // operator is who has the data folder: it is his installation.
@@ -63,4 +64,8 @@ func (l *local) ShowTenant(ctx context.Context, name string) (tenantJSON, error)
 
 func (l *local) Tenants(ctx context.Context, f access.TenantFilter) ([]access.Tenant, error) {
 	return l.h.Admin.Tenants(ctx, f)
+}
+
+func (l *local) DeleteTenant(ctx context.Context, name, reason string, preview bool) (retention.Deletion, error) {
+	return l.h.DeleteTenant(ctx, retention.Deleting{By: l.operator(), Tenant: name, Reason: reason}, preview)
 }

@@ -51,7 +51,11 @@ A client is told of it in one line; docs/clients.md has that line for the usual 
 				}
 				log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 				p := access.Principal{Tenant: a.tenant, Actor: a.who(), Roles: []access.Role{access.Operator}}
-				return h.ServeStdio(ctx, io.NopCloser(a.in), nopWriteCloser{a.out}, p, version().Version, log)
+				err := h.ServeStdio(ctx, io.NopCloser(a.in), nopWriteCloser{a.out}, p, version().Version, log)
+				if ctx.Err() != nil {
+					return nil // a client that has done with it sends a signal
+				}
+				return err
 			})
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -191,7 +192,14 @@ func (a *app) showWhatWouldRun(ctx context.Context, h *daemon.House, r admin.Rev
 
 // ask asks a person. Anything but a yes is a no.
 func (a *app) ask(ctx context.Context, question string) (bool, error) {
-	fmt.Fprintf(a.err, "%s [y/N] ", question)
+	answer, err := a.answer(ctx, question+" [y/N] ")
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes", err
+}
+
+// answer returns the line that a person writes.
+func (a *app) answer(ctx context.Context, question string) (string, error) {
+	io.WriteString(a.err, question)
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.in).ReadString('\n')
@@ -199,13 +207,9 @@ func (a *app) ask(ctx context.Context, question string) (bool, error) {
 	}()
 	select {
 	case line := <-answer:
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "y", "yes":
-			return true, nil
-		}
-		return false, nil
+		return strings.TrimSpace(line), nil
 	case <-ctx.Done():
 		fmt.Fprintln(a.err)
-		return false, context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 }

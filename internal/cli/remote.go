@@ -40,6 +40,7 @@ func (r *remote) SkillName(_ context.Context, word string) (string, error) { ret
 // sames are the problems that are the errors of this machine, word for word.
 var sames = map[client.Code]error{
 	client.ContentChanged: admin.ErrChanged, client.ContentPinned: admin.ErrPinned, client.InUse: admin.ErrListed,
+	client.TenantDeleted: admin.ErrDeleted, client.RunsUnderWay: admin.ErrUnderWay,
 }
 
 // wraps are the problems whose detail tells more than the error which they are.

@@ -8,6 +8,7 @@ import (
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/retention"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
@@ -157,6 +158,19 @@ func (r *remote) Tenants(ctx context.Context, f access.TenantFilter) ([]access.T
 	return atMost(tenants, f.Limit)
 }
 
+func (r *remote) DeleteTenant(ctx context.Context, name, reason string, preview bool) (retention.Deletion, error) {
+	var out client.Deletion
+	var err error
+	if preview {
+		out, err = r.platform.PreviewDeletion(ctx, name)
+	} else {
+		out, err = r.platform.DeleteTenant(ctx, name, "", reason)
+	}
+	d := retention.Deletion{Calls: out.Calls, Contents: out.Contents, UnderWay: out.UnderWay}
+	d.Keys, d.Grants, d.Skills = out.Keys, out.Grants, out.Skills
+	return d, r.told(ctx, err, noTenant(name))
+}
+
 func ofTenant(t client.Tenant) access.Tenant {
-	return access.Tenant{Name: t.Name, Created: t.Created, By: t.By, Off: t.Off, Quota: access.Quota(t.Quota), Rates: access.Rates(t.Rates)}
+	return access.Tenant{Name: t.Name, Created: t.Created, By: t.By, Off: t.Off, Deleted: t.Deleted, Quota: access.Quota(t.Quota), Rates: access.Rates(t.Rates)}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/daemon"
@@ -178,12 +179,14 @@ func (r *remote) Examine(ctx context.Context, tier grant.Tier) (examination, err
 	findings = append(findings, finding{"ready", ready.Status == "ready", strings.TrimSuffix(ready.Status+": "+ready.Why, ": "),
 		mark(ready.Status == "ready", "", "`tracon doctor` on the server's machine says why")})
 	need := required{tier, "--tier"}
-	policy, err := r.Policy(ctx)
-	if err != nil {
-		return examination{}, err
+	var policy gate.Policy
+	if r.who.Tenant != "" { // the platform sees nothing of a tenant's
+		if policy, err = r.Policy(ctx); err != nil {
+			return examination{}, err
+		}
+		findings = append(findings, finding{"tenant's switch", policy.Enabled, r.tenant + " is " + mark(policy.Enabled, "on", "off"), mark(policy.Enabled, "", "`tracon policy set --enabled`")})
 	}
-	findings = append(findings, finding{"tenant's switch", policy.Enabled, r.tenant + " is " + mark(policy.Enabled, "on", "off"), mark(policy.Enabled, "", "`tracon policy set --enabled`")})
-	if tier == "" {
+	if tier == "" && r.who.Tenant != "" {
 		if need, err = requiredBy(ctx, r); err != nil {
 			return examination{}, err
 		}

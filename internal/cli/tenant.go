@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
@@ -20,7 +21,7 @@ func (a *app) tenantCmd() *cobra.Command {
 		`  tracon tenant create acme
   tracon tenant set acme --max-skills 50
   tracon tenant show acme`,
-		a.tenantCreateCmd(), a.tenantListCmd(), a.tenantShowCmd(), a.tenantSetCmd())
+		a.tenantCreateCmd(), a.tenantListCmd(), a.tenantShowCmd(), a.tenantSetCmd(), a.tenantDeleteCmd())
 }
 
 // tenantFlags are the fields of a tenant that flags change. One that is not given
@@ -97,6 +98,9 @@ and its grants' to say.`,
 			}
 			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
 				made, err := b.CreateTenant(ctx, made)
+				if errors.Is(err, admin.ErrDeleted) {
+					return hint(err, "take another name: who came later would be taken for the tenant of before")
+				}
 				if errors.Is(err, grant.ErrConflict) {
 					return hint(fmt.Errorf("%w: there is a tenant %q", grant.ErrConflict, args[0]), "`tracon tenant set %s` changes it", quoteWords(args[0]))
 				}
@@ -146,7 +150,10 @@ func (a *app) tenantListCmd() *cobra.Command {
 }
 
 func onOff(t access.Tenant) string {
-	if t.Off {
+	switch {
+	case !t.Deleted.IsZero():
+		return "deleted"
+	case t.Off:
 		return "off"
 	}
 	return "on"
@@ -190,6 +197,9 @@ func (a *app) showTenant(t tenantJSON) error {
 		return a.printJSON(t)
 	}
 	rows := [][]string{{"tenant", t.Name}, {"state", onOff(t.Tenant)}, {"made", day(t.Created) + " by " + t.By}}
+	if !t.Deleted.IsZero() {
+		return a.pairs(append(rows, []string{"deleted", day(t.Deleted)}))
+	}
 	if u, b := t.Usage, t.Bounds; u != nil && b != nil {
 		of := func(used, most int) string { return fmt.Sprintf("%d of %d", used, most) }
 		rows = append(rows, []string{"skills", of(u.Skills, b.Skills)}, []string{"bytes", config.FormatSize(u.Bytes) + " of " + config.FormatSize(b.Bytes)},

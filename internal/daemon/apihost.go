@@ -5,10 +5,12 @@ import (
 	"io"
 	"sync"
 
+	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/retention"
 	"github.com/tracon-go/tracon/serve/httpapi"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
@@ -69,6 +71,13 @@ func (a apiHost) RemoveRuntime(ctx context.Context, actor, name, reason string) 
 		return client.RemovedRuntime{}, err
 	}
 	return client.RemovedRuntime{Name: name, Digest: meant, Kept: kept}, nil
+}
+
+func (a apiHost) DeleteTenant(ctx context.Context, by access.Principal, name, reason string, preview bool, seen func(access.Tenant) error) (client.Deletion, error) {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	d, err := a.h.DeleteTenant(ctx, retention.Deleting{By: by, Tenant: name, Reason: reason, Seen: seen}, preview)
+	return client.Deletion{Keys: d.Keys, Grants: d.Grants, Skills: d.Skills, Calls: d.Calls, Contents: d.Contents, UnderWay: d.UnderWay}, err
 }
 
 func (a apiHost) VerifyLog(ctx context.Context) (audit.Verified, error) {

@@ -21,3 +21,13 @@ func (h *House) Expired(ctx context.Context, r retention.Rules) (retention.Erasu
 func (h *House) Erase(ctx context.Context, actor string, r retention.Rules) (retention.Erasure, error) {
 	return retention.Apply(ctx, h.Store, h.Log, actor, r, time.Now())
 }
+
+// DeleteTenant deletes the tenant of d, over this house; with preview it only
+// counts. See [retention.DeleteTenant].
+func (h *House) DeleteTenant(ctx context.Context, d retention.Deleting, preview bool) (retention.Deletion, error) {
+	d.Admin, d.Store, d.Log = h.Admin, h.Store, h.Log
+	if preview {
+		return retention.PreviewTenant(ctx, d)
+	}
+	return retention.DeleteTenant(ctx, d)
+}

@@ -27,7 +27,7 @@ func Unified(name, old, new string) string {
 	case len(old)+len(new) > MaxText:
 		return fmt.Sprintf("%s: too large to compare line by line: %d bytes became %d bytes\n", name, len(old), len(new))
 	}
-	return udiff.Unified("granted/"+name, "now/"+name, old, new)
+	return udiff.Unified("old/"+name, "new/"+name, old, new)
 }
 
 func text(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

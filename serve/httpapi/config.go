@@ -82,6 +82,11 @@ type Host interface {
 	// RemoveRuntime takes the name away. Its errors are those of admin.Admin.RemoveRuntime.
 	RemoveRuntime(ctx context.Context, actor, name, reason string) (client.RemovedRuntime, error)
 
+	// DeleteTenant deletes the tenant for ever; with preview it only counts what that would
+	// take away. Seen is asked before anything is done, and may refuse. Its errors are
+	// those of admin.Admin.MarkDeleted and admin.Admin.Withdraw, and admin.ErrUnderWay.
+	DeleteTenant(ctx context.Context, by access.Principal, name, reason string, preview bool, seen func(access.Tenant) error) (client.Deletion, error)
+
 	// VerifyLog computes the whole log again and compares it with what was signed. Its
 	// errors are those of audit.Log.VerifyClaims.
 	VerifyLog(ctx context.Context) (audit.Verified, error)

@@ -38,6 +38,8 @@ var known = []struct {
 	{admin.ErrPinned, client.ContentPinned, "a grant in force pins other content; look at the difference, then say replace"},
 	{admin.ErrListed, client.InUse, "the allow-list names the runtime; list another in its place first"},
 	{admin.ErrNamed, client.Conflict, "the name belongs to another root file system; say replace"},
+	{admin.ErrDeleted, client.TenantDeleted, "the tenant was deleted, and its name is not given again"},
+	{admin.ErrUnderWay, client.RunsUnderWay, "runs of the tenant are under way; switch it off, wait for them or cancel them, and say it again"},
 	{access.ErrQuota, client.QuotaExceeded, ""},
 	{access.ErrInvalid, client.Invalid, ""},
 	{access.ErrUnavailable, client.Unavailable, "what is kept cannot be reached"},

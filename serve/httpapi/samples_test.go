@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/retention"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
@@ -57,6 +58,17 @@ func (d desk) ImportRuntime(ctx context.Context, n admin.Naming, archive io.Read
 func (d desk) RemoveRuntime(ctx context.Context, actor, name, reason string) (client.RemovedRuntime, error) {
 	meant, err := d.h.admin.RemoveRuntime(ctx, actor, name, reason)
 	return client.RemovedRuntime{Name: name, Digest: meant}, err
+}
+
+func (d desk) DeleteTenant(ctx context.Context, by access.Principal, name, reason string, preview bool, seen func(access.Tenant) error) (client.Deletion, error) {
+	h := d.h
+	del := retention.Deleting{Admin: h.admin, Store: h.store, Log: h.log, By: by, Tenant: name, Reason: reason, Seen: seen}
+	do := retention.DeleteTenant
+	if preview {
+		do = retention.PreviewTenant
+	}
+	out, err := do(ctx, del)
+	return client.Deletion{Keys: out.Keys, Grants: out.Grants, Skills: out.Skills, Calls: out.Calls, Contents: out.Contents, UnderWay: out.UnderWay}, err
 }
 
 func (d desk) VerifyLog(ctx context.Context) (audit.Verified, error) {
@@ -169,6 +181,14 @@ var samples = map[string]func(h *house, n int) sample{
 		return sample{path: "/v1/tenants", body: client.NewTenant{Name: "new-" + strconv.Itoa(n)}}
 	},
 	"change-tenant": with("/v1/tenants/acme", client.TenantChange{Quota: &client.Quota{Skills: 500}}, any1...),
+
+	"preview-tenant-deletion": at("/v1/tenants/acme/deletion"),
+	"delete-tenant": func(h *house, n int) sample {
+		name := "gone-" + strconv.Itoa(n)
+		_, err := h.admin.CreateTenant(h.Context(), people()[string(access.Platform)], access.Tenant{Name: name})
+		h.must(err)
+		return sample{path: "/v1/tenants/" + name, headers: any1}
+	},
 
 	"list-tenant-keys":  at("/v1/tenants/acme/keys"),
 	"get-tenant-key":    key("/v1/tenants/acme/keys/", ""),

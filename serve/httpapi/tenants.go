@@ -16,6 +16,11 @@ func (s *server) tenantRoutes() {
 	route(s, operation{id: "get-tenant", method: http.MethodGet, path: "/v1/tenants/{tenant}", tag: "tenants", summary: "One tenant", need: read}, s.getTenant)
 	route(s, operation{id: "create-tenant", method: http.MethodPost, path: "/v1/tenants", tag: "tenants", summary: "Make a tenant", status: http.StatusCreated, need: write}, s.createTenant)
 	route(s, operation{id: "change-tenant", method: http.MethodPatch, path: "/v1/tenants/{tenant}", tag: "tenants", summary: "Switch a tenant off or on, and set its quota and rates", change: true, need: write}, s.changeTenant)
+	route(s, operation{id: "preview-tenant-deletion", method: http.MethodGet, path: "/v1/tenants/{tenant}/deletion", tag: "tenants", summary: "What deleting a tenant would take away; it changes nothing",
+		need: read}, s.previewDeletion)
+	route(s, operation{id: "delete-tenant", method: http.MethodDelete, path: "/v1/tenants/{tenant}", tag: "tenants", summary: "Delete a tenant for ever", change: true,
+		about: "Its keys let nobody in any more, its grants and skills are taken back, and its records and the contents that nobody else names are erased. The log keeps its entries. The name is not given again. While runs of it are under way the answer is runs_under_way. Said again, it takes away what is there still.",
+		need:  write}, s.deleteTenant)
 }
 
 func (s *server) listTenants(ctx context.Context, _ access.Principal, in *struct{ params.Paging }) (*answer[client.Page[client.Tenant]], error) {
@@ -99,6 +104,42 @@ func (s *server) changeTenant(ctx context.Context, p access.Principal, in *struc
 	return s.getTenant(ctx, p, &struct{ TenantName }{in.TenantName})
 }
 
+func (s *server) previewDeletion(ctx context.Context, p access.Principal, in *struct{ TenantName }) (*answer[client.Deletion], error) {
+	if s.Host == nil {
+		return nil, errNotOffered()
+	}
+	done, err := s.Host.DeleteTenant(ctx, p, in.Tenant, "", true, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &answer[client.Deletion]{done}, nil
+}
+
+func (s *server) deleteTenant(ctx context.Context, p access.Principal, in *struct {
+	params.IfMatch
+	TenantName
+	Reason string `query:"reason" maxLength:"4096"`
+}) (*answer[client.Deletion], error) {
+	if s.Host == nil {
+		return nil, errNotOffered()
+	}
+	m, err := in.Match()
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Host.DeleteTenant(ctx, p, in.Tenant, in.Reason, false, func(access.Tenant) error {
+		_, revision, err := s.Store.TenantAt(ctx, in.Tenant) // behind what is handed over: see changePolicy
+		if err != nil {
+			return err
+		}
+		return m.Check(tenantTag(in.Tenant, revision))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &answer[client.Deletion]{done}, nil
+}
+
 func toTenant(t access.Tenant) client.Tenant {
-	return client.Tenant{Name: t.Name, Created: t.Created, By: t.By, Off: t.Off, Quota: client.Quota(t.Quota), Rates: client.Rates(t.Rates)}
+	return client.Tenant{Name: t.Name, Created: t.Created, By: t.By, Off: t.Off, Deleted: t.Deleted, Quota: client.Quota(t.Quota), Rates: client.Rates(t.Rates)}
 }

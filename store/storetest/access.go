@@ -389,6 +389,7 @@ func tenantWhole(k *kit) {
 		k.broken("one that nobody made has the revision %d: %+v", n, t)
 	}
 	sample := tenantOf(alpha)
+	sample.Deleted = kept(at)
 	k.whole(sample)
 	for i, want := range []access.Tenant{sample, {Name: alpha, Created: at, By: "maker"}, sample} {
 		k.must(k.setTenant(want, int64(i)))

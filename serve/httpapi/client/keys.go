@@ -45,6 +45,7 @@ type Tenant struct {
 	Created time.Time `json:"created"`
 	By      string    `json:"by"`
 	Off     bool      `json:"off,omitempty" doc:"no credential of it is let in and nothing of it runs"`
+	Deleted time.Time `json:"deleted,omitzero" required:"false" doc:"it was deleted for ever: nothing of it is kept but its entries in the log"`
 	Quota   Quota     `json:"quota" doc:"zero or none: the host's"`
 	Rates   Rates     `json:"rates" doc:"zero or none: the host's"`
 }
@@ -77,4 +78,14 @@ type TenantChange struct {
 	Off   *bool  `json:"off,omitempty"`
 	Quota *Quota `json:"quota,omitempty"`
 	Rates *Rates `json:"rates,omitempty"`
+}
+
+// A Deletion counts what was taken away with a tenant, or would be.
+type Deletion struct {
+	Keys     int    `json:"keys" minimum:"0"`
+	Grants   int    `json:"grants" minimum:"0"`
+	Skills   int    `json:"skills" minimum:"0"`
+	Calls    uint64 `json:"calls" doc:"records of calls"`
+	Contents uint64 `json:"contents" doc:"that no other tenant names or ever named"`
+	UnderWay int    `json:"underWay" minimum:"0" doc:"runs: while there is one the tenant is not deleted"`
 }

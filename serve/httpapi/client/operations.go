@@ -312,6 +312,18 @@ func (c *Client) ChangeTenant(ctx context.Context, name, etag string, change Ten
 	return t, err
 }
 
+// PreviewDeletion says what deleting the tenant would take away.
+func (c *Client) PreviewDeletion(ctx context.Context, name string) (d Deletion, err error) {
+	_, err = c.call(ctx, request{method: http.MethodGet, path: path("v1", "tenants", name, "deletion")}, &d)
+	return d, err
+}
+
+// DeleteTenant deletes the tenant for ever.
+func (c *Client) DeleteTenant(ctx context.Context, name, etag, reason string) (d Deletion, err error) {
+	_, err = c.call(ctx, request{method: http.MethodDelete, path: path("v1", "tenants", name), query: params("reason", reason), match: orAny(etag)}, &d)
+	return d, err
+}
+
 // download writes the body of an answer to w. An archive that was cut off has no end,
 // so a short one is an error.
 func (c *Client) download(ctx context.Context, r request, w io.Writer) error {

@@ -26,6 +26,8 @@ const (
 	ContentChanged       Code = "content_changed"        // 409: the content is not the one that was reviewed; review it again
 	ContentPinned        Code = "content_pinned"         // 409: a grant in force pins other content; say replace
 	Fixed                Code = "fixed_by_configuration" // 409: the host's configuration file says it
+	TenantDeleted        Code = "tenant_deleted"         // 409: the tenant was deleted, and its name is not given again
+	RunsUnderWay         Code = "runs_under_way"         // 409: runs of the tenant are under way; switch it off, and wait for them
 	QuotaExceeded        Code = "quota_exceeded"         // 409: no more of it is kept for the tenant
 	InUse                Code = "in_use"                 // 409: something else needs it
 	PreconditionFailed   Code = "precondition_failed"    // 412: it is no longer what If-Match says
@@ -60,7 +62,7 @@ const (
 var statuses = map[Code]int{
 	BadRequest: 400, BadCursor: 400, Unauthenticated: 401, Forbidden: 403, CrossOrigin: 403, NotFound: 404,
 	MethodNotAllowed: 405, NotAcceptable: 406, Timeout: 408, Conflict: 409, ContentChanged: 409, ContentPinned: 409,
-	Fixed: 409, InUse: 409, QuotaExceeded: 409, PreconditionFailed: 412, TooLarge: 413, UnsupportedMediaType: 415, Invalid: 422, BadContent: 422,
+	Fixed: 409, InUse: 409, TenantDeleted: 409, RunsUnderWay: 409, QuotaExceeded: 409, PreconditionFailed: 412, TooLarge: 413, UnsupportedMediaType: 415, Invalid: 422, BadContent: 422,
 	PreconditionRequired: 428, Busy: 429, RateLimited: 429, Internal: 500, NotOffered: 501, Unavailable: 503, AuditUnavailable: 503,
 	RefusedSwitch: 403, RefusedName: 404, RefusedGrant: 403, RefusedContent: 403, RefusedPin: 403, RefusedInterpreter: 403,
 	RefusedTier: 403, RefusedArguments: 422, ExecutorUnavailable: 503, Cancelled: 503, KeyReused: 422,

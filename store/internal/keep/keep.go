@@ -143,7 +143,7 @@ func RevokedKey(k access.Key, at time.Time, by string) (access.Key, error) {
 
 // Tenant returns t as it is kept, or says why it cannot be kept with entry.
 func Tenant(t access.Tenant, entry audit.Pending) (access.Tenant, error) {
-	t.Created = Time(t.Created)
+	t.Created, t.Deleted = Time(t.Created), Time(t.Deleted)
 	if err := t.Validate(); err != nil {
 		return access.Tenant{}, err
 	}
