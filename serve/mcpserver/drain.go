@@ -19,12 +19,15 @@ type drain struct {
 
 func newDrain(ctx context.Context) *drain { return &drain{ctx: ctx, pending: map[string]bool{}} }
 
+// listen is the request whose answer has no end by itself: nobody waits for it.
+const listen = "subscriptions/listen"
+
 // asked takes what the client sends.
 func (d *drain) asked(line []byte) {
 	switch m := read(line); {
 	case m.Method == "notifications/cancelled":
 		d.over(m.Params.RequestID)
-	case m.Method != "" && m.ID != nil:
+	case m.Method != "" && m.ID != nil && m.Method != listen:
 		d.mu.Lock()
 		d.pending[string(m.ID)] = true
 		d.mu.Unlock()

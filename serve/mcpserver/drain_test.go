@@ -16,6 +16,7 @@ func TestDrain(t *testing.T) {
 		"answered":     {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","id":"x","method":"b"}`, `{"jsonrpc":"2.0","id":"x","result":{}}` + "\n" + `{"jsonrpc":"2.0","id":1,"error":{}}` + "\n"},
 		"taken back":   {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n", ""},
 		"notification": {`{"jsonrpc":"2.0","method":"n"}` + "\n", ""},
+		"listening":    {`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}` + "\n", ""},
 		"no JSON":      {`{"jsonrpc":"2.0","id":1,"method":` + "\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

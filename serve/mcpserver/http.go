@@ -258,7 +258,7 @@ func (m sent) runs() bool { return m.Method == "tools/call" && m.Params.Name == 
 
 // listens reports whether the answer has no end by itself.
 func (m sent) listens(r *http.Request) bool {
-	return r.Method == http.MethodGet || m.Method == "subscriptions/listen"
+	return r.Method == http.MethodGet || m.Method == listen
 }
 
 // body reads the body, in its time: a client that sends it slowly holds nothing. It is

@@ -118,7 +118,8 @@ func toolNames(t *testing.T, s *mcp.ClientSession) (names []string) {
 type object = map[string]any
 
 // The whole path of a client: list, load, read, run with arguments and a file in and out,
-// a refusal that the next call puts right.
+// by its content and by the handle of what an earlier script wrote, a refusal that the next
+// call puts right, and a script that does not end in time (R23).
 func TestWholePath(t *testing.T) {
 	h := toolcase.Open(t, nil)
 	h.Grant("acme", "")
@@ -153,9 +154,37 @@ func path(t *testing.T, s *mcp.ClientSession) {
 	if file.Text != "HELLO" || file.MIMEType != "text/plain" || !strings.Contains(file.URI, "out.txt") {
 		t.Errorf("the file is %+v", file)
 	}
-	told, _ := json.Marshal(r.StructuredContent)
-	if !strings.Contains(string(told), `"exitCode":0`) {
-		t.Errorf("%s", told)
+	var told struct {
+		ExitCode *int
+		TimedOut bool
+		Outputs  []struct{ Handle string }
+	}
+	structured(t, r, &told)
+	if told.ExitCode == nil || *told.ExitCode != 0 || len(told.Outputs) != 1 {
+		t.Fatalf("%+v", told)
+	}
+	r, text = call(t, s, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh",
+		"inputs": []object{{"name": "in.txt", "handle": told.Outputs[0].Handle}}})
+	if len(r.Content) != 2 || r.Content[1].(*mcp.EmbeddedResource).Resource.Text != "HELLO" {
+		t.Errorf("with a handle: %s", text)
+	}
+	r, text = call(t, s, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/late.sh"})
+	structured(t, r, &told)
+	if !r.IsError || !told.TimedOut || told.ExitCode != nil || !strings.Contains(text, "did not end in time") {
+		t.Errorf("out of time: %+v, %s", told, text)
+	}
+}
+
+// structured reads the structured answer into v, whose fields are reset first.
+func structured[T any](t *testing.T, r *mcp.CallToolResult, v *T) {
+	t.Helper()
+	b, err := json.Marshal(r.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	*v = *new(T)
+	if err := json.Unmarshal(b, v); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -169,12 +198,14 @@ func TestStdio(t *testing.T) {
 	go func() {
 		ended <- mcpserver.Stdio(t.Context(), in, out, principals["acme"], h.Tools, "test", slog.New(slog.DiscardHandler))
 	}()
-	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	progress := make(chan *mcp.ProgressNotificationParams, 100)
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, hearing(progress))
 	s, err := c.Connect(t.Context(), &mcp.IOTransport{Reader: clientIn, Writer: clientOut}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path(t, s)
+	cancels(t, h, s, progress)
 	s.Close()
 	<-ended
 }
@@ -308,9 +339,19 @@ func TestProgressAndCancel(t *testing.T) {
 	h.Grant("acme", "")
 	_, url := endpoint(t, h)
 	progress := make(chan *mcp.ProgressNotificationParams, 100)
-	s := connect(t, url, "acme", &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	cancels(t, h, connect(t, url, "acme", hearing(progress)), progress)
+}
+
+func hearing(progress chan<- *mcp.ProgressNotificationParams) *mcp.ClientOptions {
+	return &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 		progress <- r.Params
-	}})
+	}}
+}
+
+// cancels starts a script, takes the call back when it has begun, and waits for the end
+// of the run.
+func cancels(t *testing.T, h *toolcase.House, s *mcp.ClientSession, progress <-chan *mcp.ProgressNotificationParams) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -333,7 +374,7 @@ func TestProgressAndCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(calls) == 1 {
+		if len(calls) > 0 && calls[0].Script == "scripts/slow.sh" {
 			if calls[0].Ending != "cancelled" {
 				t.Errorf("it ended %q", calls[0].Ending)
 			}
@@ -395,7 +436,7 @@ func TestSkillMethods(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	one, err := mcp.CallCustomMethod[*askParams, *askResult](t.Context(), s, "skills/get", &askParams{URI: "skill://shout/SKILL.md"})
-	if err != nil || one.Skill.Frontmatter["name"] != "shout" || len(one.Skill.Resources) != 7 || !strings.HasPrefix(one.Skill.Resources[0].Digest, "sha256:") {
+	if err != nil || one.ResultType != "complete" || one.Skill.Frontmatter["name"] != "shout" || len(one.Skill.Resources) != 9 || !strings.HasPrefix(one.Skill.Resources[0].Digest, "sha256:") {
 		t.Errorf("%+v, %v", one, err)
 	}
 	if _, err := mcp.CallCustomMethod[*askParams, *askResult](t.Context(), s, "skills/get", &askParams{URI: "skill://nope/SKILL.md"}); err == nil {
@@ -410,8 +451,9 @@ type askParams struct {
 
 type askResult struct {
 	mcp.ResultBase
-	Skills []asked `json:"skills"`
-	Skill  asked   `json:"skill"`
+	ResultType string  `json:"resultType"` // the newest protocol wants it said
+	Skills     []asked `json:"skills"`
+	Skill      asked   `json:"skill"`
 }
 
 type asked struct {

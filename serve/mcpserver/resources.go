@@ -135,6 +135,7 @@ type entry struct {
 type resourceEntry struct {
 	URI    string `json:"uri"`
 	Digest string `json:"digest"`
+	Size   int    `json:"size"` // bytes
 }
 
 type skillsListParams struct {
@@ -145,6 +146,7 @@ type skillsListParams struct {
 type skillsListResult struct {
 	mcp.ResultBase
 	mcp.Cacheable
+	whole
 	Skills     []entry `json:"skills"`
 	NextCursor string  `json:"nextCursor,omitempty"`
 }
@@ -154,8 +156,17 @@ type skillsGetParams struct {
 	URI string `json:"uri"`
 }
 
+// whole is what the newest protocol wants each result to say; the library says it of its
+// own methods alone.
+type whole struct {
+	ResultType string `json:"resultType"`
+}
+
+var complete = whole{ResultType: "complete"}
+
 type skillsGetResult struct {
 	mcp.ResultBase
+	whole
 	Skill entry `json:"skill"`
 }
 
@@ -192,7 +203,7 @@ func (s *server) listSkills(ctx context.Context, p *skillsListParams) (*skillsLi
 	if found {
 		at++
 	}
-	out := &skillsListResult{Cacheable: mcp.Cacheable{CacheScope: "private"}, Skills: []entry{}}
+	out := &skillsListResult{Cacheable: mcp.Cacheable{CacheScope: "private"}, whole: complete, Skills: []entry{}}
 	for i, name := range names[at:] {
 		if i == skillsPage {
 			out.NextCursor = names[at+i-1]
@@ -224,7 +235,7 @@ func (s *server) getSkill(ctx context.Context, p *skillsGetParams) (*skillsGetRe
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
-	return &skillsGetResult{Skill: e}, nil
+	return &skillsGetResult{whole: complete, Skill: e}, nil
 }
 
 // asEntry tells a skill. A stored script, which has no SKILL.md, is none to a client.
@@ -235,8 +246,8 @@ func asEntry(name string, k skill.Skill) (entry, bool) {
 		return entry{}, false
 	}
 	for _, p := range k.Bundle.Paths() {
-		_, digest, _ := k.Bundle.Text(p)
-		e.Resources = append(e.Resources, resourceEntry{skillURI(name, p), digest.String()})
+		text, digest, _ := k.Bundle.Text(p)
+		e.Resources = append(e.Resources, resourceEntry{skillURI(name, p), digest.String(), len(text)})
 	}
 	return e, true
 }

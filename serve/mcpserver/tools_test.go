@@ -4,6 +4,11 @@ package mcpserver_test
 
 // What the protocol's makers test servers with, against the endpoint. It needs Node and
 // the packages of tools/mcp, in the folder that TRACON_MCP_TOOLS names: `./check mcp`.
+//
+// The conformance suite speaks HTTP alone and the versions 2025-06-18 and 2025-11-25. The
+// inspector speaks both transports, with 2025-11-25 ("legacy") and 2026-07-28 ("modern"); the
+// client of the npm SDK both, with the version that it has. None can be told an older one:
+// TestProtocolVersions has 2024-11-05 and 2025-03-26, by hand.
 
 import (
 	"encoding/json"
@@ -124,25 +129,37 @@ func TestConformanceSuite(t *testing.T) {
 	}
 }
 
-// The inspector's command line lists the tools and calls one.
+// The inspector's command line lists the tools and calls one, over both transports, with
+// the protocol of sessions and the newest one. Its own checkers find no error in the tools'
+// schemas (case 60) and in how the skills are told (SEP-2640).
 func TestInspector(t *testing.T) {
 	h := toolcase.Open(t, nil)
 	h.Grant("acme", "")
 	_, at := endpoint(t, h)
+	for transport, target := range map[string][]string{
+		"HTTP":  {at, "--transport", "http", "--header", "Authorization: Bearer acme"},
+		"stdio": append(program(t), "--transport", "stdio"),
+	} {
+		for _, era := range []string{"legacy", "auto", "modern"} {
+			t.Run(transport+" "+era, func(t *testing.T) { inspect(t, append([]string{"--cli", "--protocol-era", era}, target...)) })
+		}
+	}
+}
+
+func inspect(t *testing.T, target []string) {
 	ask := func(args ...string) string {
 		t.Helper()
-		args = append([]string{"--cli", at, "--transport", "http", "--header", "Authorization: Bearer acme"}, args...)
-		c := node(t, "mcp-inspector", args...)
+		c := node(t, "mcp-inspector", slices.Concat(target, args)...)
 		var complaints strings.Builder
 		c.Stderr = &complaints
 		out, err := c.Output()
 		if err != nil {
-			t.Fatalf("%v: %s%s", err, out, complaints.String())
+			t.Fatalf("%q: %v: %s%s", args, err, out, complaints.String())
 		}
 		return string(out)
 	}
 	var listed struct{ Tools []struct{ Name string } }
-	if err := json.Unmarshal([]byte(ask("--method", "tools/list")), &listed); err != nil || len(listed.Tools) != 4 {
+	if err := json.Unmarshal([]byte(ask("--method", "tools/list", "--strict")), &listed); err != nil || len(listed.Tools) != 4 {
 		t.Errorf("%+v, %v", listed, err)
 	}
 	text := ask("--method", "tools/call", "--tool-name", toolset.RunSkillScript, "--tool-arg", "skill=shout", "script=scripts/shout.sh", `arguments=["a","b"]`)
@@ -152,13 +169,21 @@ func TestInspector(t *testing.T) {
 	if text := ask("--method", "resources/list"); !strings.Contains(text, "skill://shout/SKILL.md") {
 		t.Errorf("%s", text)
 	}
+	if text := ask("--method", "skills/list", "--verify", "--require-digests"); !strings.Contains(text, "skill://shout/SKILL.md") {
+		t.Errorf("%s", text)
+	}
 }
 
-// The client that others write in JavaScript does the whole path, over HTTP.
+// The client that others write in JavaScript does the whole path, over HTTP and stdio.
 func TestJavaScriptClient(t *testing.T) {
 	h := toolcase.Open(t, nil)
 	h.Grant("acme", "")
 	_, at := endpoint(t, h)
+	t.Run("HTTP", func(t *testing.T) { javaScript(t, at) })
+	t.Run("stdio", func(t *testing.T) { javaScript(t, program(t)...) })
+}
+
+func javaScript(t *testing.T, target ...string) {
 	script, err := filepath.Abs("testdata/client.mjs")
 	if err != nil {
 		t.Fatal(err)
@@ -176,8 +201,39 @@ func TestJavaScriptClient(t *testing.T) {
 	if err := os.Symlink(filepath.Join(os.Getenv("TRACON_MCP_TOOLS"), "node_modules"), filepath.Join(c.Dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	c.Args = []string{c.Path, link, at}
+	c.Args = append([]string{c.Path, link}, target...)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// program is the command line of the real program over the test's skills, which are
+// granted, for a client that starts it.
+func program(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	exe := filepath.Join(dir, "tracon")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", exe, "../../cmd/tracon").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	skills, data := toolcase.Folder(t, "shout", "tales"), filepath.Join(dir, "data")
+	run := func(args ...string) []byte {
+		t.Helper()
+		var complaints strings.Builder
+		c := exec.CommandContext(t.Context(), exe, append(args, "--data", data)...)
+		c.Stderr = &complaints
+		out, err := c.Output()
+		if err != nil {
+			t.Fatalf("%q: %v: %s%s", args, err, out, complaints.String())
+		}
+		return out
+	}
+	run("policy", "set", "--host", "--enabled", "--interpreters", "sh")
+	run("policy", "set", "--enabled", "--interpreters", "sh")
+	var review struct{ Digest string }
+	if err := json.Unmarshal(run("grant", "review", filepath.Join(skills, "shout"), "--all-scripts", "--json"), &review); err != nil {
+		t.Fatal(err)
+	}
+	run("grant", "add", filepath.Join(skills, "shout"), "--all-scripts", "--digest", review.Digest)
+	return []string{exe, "mcp", "--data", data, skills}
 }

@@ -1,13 +1,16 @@
 // The whole path of a client: list, load, read, run with arguments, a file in and out, a
-// refusal that the next call puts right, a cancellation, a timeout of the client's own.
+// refusal that the next call puts right, a cancellation, a timeout of the script and one of
+// the client's own. It is told an address, or the command line of a server on its streams.
 import assert from 'node:assert/strict'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 
 const client = new Client({ name: 'path', version: '1' })
-await client.connect(new StreamableHTTPClientTransport(new URL(process.argv[2]), {
-  requestInit: { headers: { Authorization: 'Bearer acme' } }
-}))
+const [target, ...args] = process.argv.slice(2)
+await client.connect(target.startsWith('http:')
+  ? new StreamableHTTPClientTransport(new URL(target), { requestInit: { headers: { Authorization: 'Bearer acme' } } })
+  : new StdioClientTransport({ command: target, args, env: process.env }))
 
 const { tools } = await client.listTools()
 assert.deepEqual(tools.map(t => t.name).sort(), ['list_skills', 'load_skill', 'read_skill_resource', 'run_skill_script'])
@@ -34,6 +37,11 @@ const again = await call('run_skill_script', {
   skill: 'shout', script: 'scripts/shout.sh', inputs: [{ name: 'in.txt', handle: ran.structuredContent.outputs[0].handle }]
 })
 assert.equal(again.content[1].resource.text, 'HELLO')
+
+const late = await call('run_skill_script', { skill: 'shout', script: 'scripts/late.sh' })
+assert.equal(late.isError, true)
+assert.equal(late.structuredContent.timedOut, true)
+assert.equal(late.structuredContent.exitCode, null)
 
 // A cancellation reaches the run: the next call has its slot.
 const stop = new AbortController()
