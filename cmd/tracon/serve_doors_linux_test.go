@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/tar"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -199,6 +200,87 @@ func TestServeBesideGuesses(t *testing.T) {
 		if strings.Contains(line, `"status":429`) {
 			t.Errorf("a guess has a line of its own: %s", line)
 		}
+	}
+}
+
+// B10: an archive that comes slowly keeps nobody from what the host is asked besides; nor
+// do bodies of runs that were announced and never come. T16: a tenant that is
+// at its rate is so by its own keys; its operator at the socket gets in.
+func TestServeBesideSlowBodies(t *testing.T) {
+	s := newServed(t, map[string]string{"TRACON_DRAIN": "1ms"}).start()
+	c := s.setUp("acme", "echo fine\n")
+	key, err := c.CreateKey(t.Context(), "", client.NewKey{Name: "ci", Roles: []string{"operator"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, err := s.setUp("slow", "echo fine\n").CreateKey(t.Context(), "", client.NewKey{Name: "ci", Roles: []string{"operator"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, hold := io.Pipe()
+	defer func() { _ = hold.Close() }()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://tracon/v1/runtimes/slow?reason=slow", archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-tar")
+	socket := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", s.Socket)
+	}}}
+	answered := make(chan error, 1)
+	go func() {
+		answer, err := socket.Do(r)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		answered <- err
+	}()
+	half := tar.NewWriter(hold)
+	if err := half.WriteHeader(&tar.Header{Name: "file", Typeflag: tar.TypeReg, Mode: 0o644, Size: 8 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := half.Write(make([]byte, 4<<20)); err != nil { // more than lies between: it is being read
+		t.Fatal(err)
+	}
+	if _, err := s.as("").VerifyLog(t.Context()); err != nil {
+		t.Errorf("the log: %v", err)
+	}
+
+	at := strings.TrimPrefix(s.Address, "http://")
+	for range 100 {
+		silent, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = silent.Close() })
+		_, _ = io.WriteString(silent, "POST /v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAuthorization: Bearer "+key.Secret+"\r\nContent-Length: 50000000\r\n\r\n")
+	}
+	fine := func(c *client.Client) {
+		t.Helper()
+		run, err := c.StartRun(t.Context(), client.NewRun{Skill: "s", Script: "s.sh", Arguments: json.RawMessage("[]")}, client.RunOptions{})
+		if err != nil || run.Stdout == nil || *run.Stdout != "fine\n" {
+			t.Errorf("a run beside it: %+v, %v", run, err)
+		}
+	}
+	fine(s.with(key.Secret))
+
+	_, etag, err := s.as("").Tenant(t.Context(), "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.as("").ChangeTenant(t.Context(), "slow", etag, client.TenantChange{Rates: &client.Rates{Requests: 1e-6, Burst: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.with(slow.Secret).Whoami(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.with(slow.Secret).Whoami(t.Context()); !errors.Is(err, client.RateLimited) {
+		t.Errorf("above its rate: %v", err)
+	}
+	fine(s.as("slow"))
+	_ = hold.Close()
+	if err := <-answered; err != nil {
+		t.Error(err)
 	}
 }
 

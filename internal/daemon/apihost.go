@@ -15,16 +15,17 @@ import (
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
-// apiHost is the house as the API asks it. What takes long or changes the images is
-// done by one at a time. It is safe for concurrent use.
+// apiHost is the house as the API asks it. It is safe for concurrent use: images are
+// locked by who works on them, so that an archive that comes slowly holds nobody up.
 type apiHost struct {
-	h    *House
-	turn *sync.Mutex
+	h         *House
+	turn      *sync.Mutex   // of what takes things away
+	verifying chan struct{} // full while the log is computed again: by one at a time
 }
 
 var _ httpapi.Host = apiHost{}
 
-func newAPIHost(h *House) apiHost { return apiHost{h, new(sync.Mutex)} }
+func newAPIHost(h *House) apiHost { return apiHost{h, new(sync.Mutex), make(chan struct{}, 1)} }
 
 func (a apiHost) Posture(ctx context.Context) (client.Posture, error) {
 	p, err := a.h.Posture(ctx)
@@ -54,8 +55,6 @@ func (a apiHost) Runtimes(ctx context.Context) ([]client.Runtime, error) {
 }
 
 func (a apiHost) ImportRuntime(ctx context.Context, n admin.Naming, archive io.Reader) (client.ImportedRuntime, error) {
-	a.turn.Lock()
-	defer a.turn.Unlock()
 	made, err := a.h.ImportRuntime(ctx, n, "", archive, image.Limits{})
 	if err != nil {
 		return client.ImportedRuntime{}, err
@@ -81,8 +80,12 @@ func (a apiHost) DeleteTenant(ctx context.Context, by access.Principal, name, re
 }
 
 func (a apiHost) VerifyLog(ctx context.Context) (audit.Verified, error) {
-	a.turn.Lock()
-	defer a.turn.Unlock()
+	select {
+	case a.verifying <- struct{}{}:
+		defer func() { <-a.verifying }()
+	case <-ctx.Done():
+		return audit.Verified{}, context.Cause(ctx)
+	}
 	return a.h.VerifyLog(ctx, Against{}, nil)
 }
 

@@ -53,7 +53,7 @@ func (s *server) generation(ctx context.Context, c *config.Config, tokens *oidc.
 	if g.runner, err = h.Start(ctx); err != nil {
 		return nil, err
 	}
-	auth, lim := newWho(h.Store, tokens, s.failures), limits(c, h.Store)
+	auth, lim := newWho(h.Store, tokens, s.failures), operators{limits(c, h.Store)}
 	if g.mcp, err = s.mcp(h, auth, lim); err != nil {
 		return nil, err
 	}

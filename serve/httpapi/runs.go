@@ -101,7 +101,20 @@ func (s *server) getRun(ctx context.Context, p access.Principal, in *runID) (*an
 	if err != nil {
 		return nil, err
 	}
+	if err := s.going(ctx, p.Tenant, textOf(run)); err != nil {
+		return nil, err
+	}
 	return &answer[client.Run]{run}, nil
+}
+
+// textOf is how many bytes of output the answer has.
+func textOf(r client.Run) (n int64) {
+	for _, text := range []*string{r.Stdout, r.Stderr} {
+		if text != nil {
+			n += int64(len(*text))
+		}
+	}
+	return n
 }
 
 // run returns the tenant's run as it is here, else as its record tells.
@@ -146,7 +159,7 @@ type download struct {
 }
 
 func (s *server) getStream(stream string) func(context.Context, access.Principal, *runID) (*download, error) {
-	return func(_ context.Context, p access.Principal, in *runID) (*download, error) {
+	return func(ctx context.Context, p access.Principal, in *runID) (*download, error) {
 		v, err := s.endedHere(p.Tenant, in.ID)
 		if err != nil {
 			return nil, err
@@ -155,11 +168,14 @@ func (s *server) getStream(stream string) func(context.Context, access.Principal
 		if stream == "stderr" {
 			text = v.Outcome.Stderr
 		}
+		if err := s.going(ctx, p.Tenant, int64(len(text))); err != nil {
+			return nil, err
+		}
 		return &download{"text/plain; charset=utf-8", savedAs(stream + ".txt"), []byte(text)}, nil
 	}
 }
 
-func (s *server) getOutput(_ context.Context, p access.Principal, in *struct {
+func (s *server) getOutput(ctx context.Context, p access.Principal, in *struct {
 	ID   string `path:"run" maxLength:"64"`
 	Path string `query:"path" required:"true" maxLength:"512" doc:"of the file, as the run names it"`
 }) (*download, error) {
@@ -169,6 +185,9 @@ func (s *server) getOutput(_ context.Context, p access.Principal, in *struct {
 	}
 	for _, f := range v.Outcome.Outputs {
 		if f.Path == in.Path {
+			if err := s.going(ctx, p.Tenant, int64(len(f.Data))); err != nil {
+				return nil, err
+			}
 			return &download{"application/octet-stream", savedAs(path.Base(f.Path)), f.Data}, nil
 		}
 	}

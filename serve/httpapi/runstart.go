@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -92,21 +93,63 @@ func (s *server) readRun(tenant string, w http.ResponseWriter, r *http.Request) 
 	if size > maxRunBody {
 		return run, digest, problem(client.TooLarge, "the body is too large")
 	}
-	release, err := s.Runs.Hold(tenant, size)
-	if err != nil {
-		return run, digest, busy(w, err)
-	}
-	defer release()
 	control := http.NewResponseController(w) // where a deadline can be set
 	_ = control.SetReadDeadline(time.Now().Add(DefaultBodyTime + time.Duration(size/bodyRate)*time.Second))
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
+	came := coming{runs: s.Runs, tenant: tenant, size: size}
+	defer came.release()
+	if _, err := io.CopyBuffer(&came, r.Body, make([]byte, 8<<10)); came.full != nil {
+		return run, digest, busy(w, came.full)
+	} else if err != nil {
 		return run, digest, bodyProblem(err)
 	}
+	body := came.body.Bytes()
 	_ = control.SetReadDeadline(time.Time{})
 	r.Body = http.NoBody // else it is all kept while the run lasts
 	run, err = decodeRun(body)
 	return run, bundle.Sum(body), err
+}
+
+// coming is the body of a new run as it comes: it holds room for what is there, not for
+// what was announced, so that who announces much and sends nothing takes nothing.
+type coming struct {
+	runs   *runs.Runs
+	tenant string
+	size   int64 // as it was announced
+	body   bytes.Buffer
+	held   int64
+	free   []func()
+	full   error // why there is no room
+}
+
+// The steps in which room is held.
+const (
+	firstStep = 16 << 10
+	nextStep  = 256 << 10
+)
+
+// Write implements io.Writer.
+func (c *coming) Write(b []byte) (int, error) {
+	for int64(c.body.Len()+len(b)) > c.held && c.held < c.size {
+		hold, step := c.runs.Hold, int64(firstStep)
+		if c.held > 0 {
+			hold, step = c.runs.HoldMore, nextStep
+		}
+		step = min(step, c.size-c.held)
+		free, err := hold(c.tenant, step)
+		if err != nil {
+			c.full = err
+			return 0, err
+		}
+		c.held += step
+		c.free = append(c.free, free)
+	}
+	return c.body.Write(b)
+}
+
+func (c *coming) release() {
+	for _, free := range c.free {
+		free()
+	}
 }
 
 // decodeRun holds what the document says of a new run; the gates hold the rest.

@@ -170,17 +170,32 @@ func (r *Runs) enter(n *run, call gate.Call) (leave func(), err error) {
 }
 
 // Hold takes n of the bytes that the tenant's calls may have while they are under
-// way, for a door that is about to read a call of that size. Release gives them
-// back; it may be called again. Start and Do hold what their call has by themselves.
+// way, for a door that has read that much of a call. Release gives them back; it may be
+// called again. Start and Do hold what their call has by themselves.
 //
 // # Errors
 //
 // A *slot.BusyError where there is no room.
 func (r *Runs) Hold(tenant string, n int64) (release func(), err error) {
+	return r.hold(tenant, n, 0)
+}
+
+// HoldMore is Hold for a call that has some of those bytes already and grows: an
+// eighth of them all, and of the tenant's, is left to calls that are small.
+func (r *Runs) HoldMore(tenant string, n int64) (release func(), err error) {
+	return r.hold(tenant, n, 8)
+}
+
+// hold takes n bytes where one part of so many is left; zero: where they are there.
+func (r *Runs) hold(tenant string, n, part int64) (release func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.share(tenant)
-	if r.held+n > r.limits.CallBytes || s.held+n > r.limits.CallBytesPerTenant {
+	all, each := r.limits.CallBytes, r.limits.CallBytesPerTenant
+	if part > 0 {
+		all, each = all-all/part, each-each/part
+	}
+	if r.held+n > all || s.held+n > each {
 		r.release(tenant)
 		return nil, fmt.Errorf("runs: the calls under way have too many bytes: %w", &slot.BusyError{RetryAfter: busyAfter})
 	}

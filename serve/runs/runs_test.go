@@ -388,6 +388,39 @@ func TestHold(t *testing.T) {
 	})
 }
 
+// B10: calls that grow leave an eighth to those that are small, of all and of the tenant's.
+func TestHoldMore(t *testing.T) {
+	within(t, sleeps(time.Second), runs.Limits{CallBytes: 800, CallBytesPerTenant: 400}, func(t *testing.T, h *house) {
+		var held []func()
+		more := func(tenant string, want int) {
+			t.Helper()
+			for i := range want + 1 {
+				release, err := h.HoldMore(tenant, 50)
+				if (err == nil) != (i < want) {
+					t.Fatalf("the piece %d for %s: %v, want %d pieces", i, tenant, err, want)
+				}
+				if err == nil {
+					held = append(held, release)
+				}
+			}
+		}
+		more("a", 7)
+		more("b", 7)
+		more("c", 0)
+		for _, tenant := range []string{"a", "c"} {
+			release, err := h.Hold(tenant, 50)
+			if err != nil {
+				t.Fatalf("a small call of %s: %v", tenant, err)
+			}
+			held = append(held, release)
+		}
+		for _, release := range held {
+			release()
+		}
+		more("c", 7)
+	})
+}
+
 // Whoever started a run and left hears of its end even so, and a host that stops
 // waits for that; of a refused one nobody does.
 func TestEnded(t *testing.T) {
