@@ -40,6 +40,7 @@ type ranJSON struct {
 	Signal    *int          `json:"signal"`
 	TimedOut  bool          `json:"timedOut"`
 	Truncated bool          `json:"truncated"` // by the policy's limit, not by that of what a model is shown
+	Replaced  bool          `json:"replaced"`  // bytes that are no UTF-8, by U+FFFD
 	Stdout    stream        `json:"stdout"`
 	Stderr    stream        `json:"stderr"`
 	Outputs   []outputJSON  `json:"outputs"`
@@ -188,7 +189,7 @@ func (s *Session) scripts(ctx context.Context, name string) []string {
 func (s *Session) outcome(out tracon.Outcome) Result {
 	j := ranJSON{
 		problemJSON: problemJSON{Status: codeOK, Message: tracon.ModelText(out, nil)},
-		Call:        out.ID, Digest: out.Digest, Truncated: out.Truncated, Notes: append([]string{}, out.Notes...), Seconds: out.Duration.Seconds(),
+		Call:        out.ID, Digest: out.Digest, Truncated: out.Truncated, Replaced: out.Replaced, Notes: append([]string{}, out.Notes...), Seconds: out.Duration.Seconds(),
 		Stdout: shown(out.Stdout, s.t.c.StreamBytes), Stderr: shown(out.Stderr, s.t.c.StreamBytes), Outputs: []outputJSON{},
 	}
 	if out.Receipt.Valid() {
@@ -220,6 +221,9 @@ func (s *Session) outcome(out tracon.Outcome) Result {
 	b.WriteString(j.Stderr.line("stderr"))
 	if out.Truncated {
 		b.WriteString("The script wrote more than is kept.\n")
+	}
+	if out.Replaced {
+		b.WriteString("Bytes that are no UTF-8 stand as U+FFFD above. A file that a script writes below outputs/ is kept as it is.\n")
 	}
 	for _, f := range out.Outputs {
 		o := outputJSON{f.Path, len(f.Data), MediaType(f.Path, string(f.Data)), bundle.Sum(f.Data), s.t.kept.add(s.tenant, f)}

@@ -165,7 +165,7 @@ var (
 		"digest":   text("Of the skill as it ran."),
 		"exitCode": {Type: []string{"integer", "null"}, Description: "The exit code; null where there is none."},
 		"signal":   {Type: []string{"integer", "null"}, Description: "The signal that ended the script; null where none did."},
-		"timedOut": boolean, "truncated": boolean, "stdout": shownStream, "stderr": shownStream,
+		"timedOut": boolean, "truncated": boolean, "replaced": boolean, "stdout": shownStream, "stderr": shownStream,
 		"outputs": list("Files that the script wrote.", object(map[string]schema{
 			"path": plain, "size": integer, "mediaType": plain, "digest": plain, "handle": text("For the inputs of a next call; empty: not kept."),
 		}, "path", "size", "mediaType", "digest", "handle")),

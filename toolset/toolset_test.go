@@ -236,7 +236,7 @@ func TestRefusalThatHelps(t *testing.T) {
 	}
 }
 
-// O04, O05, O02: what a script writes cannot pass for a word of ours: it stays within one
+// O02, O04, O05, O11: what a script writes cannot pass for a word of ours: it stays within one
 // JSON string, in one line, with its escapes and a model's tokens made visible. R27: the
 // exit code alone tells of success.
 func TestFraming(t *testing.T) {

@@ -436,7 +436,7 @@ func TestSkillMethods(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	one, err := mcp.CallCustomMethod[*askParams, *askResult](t.Context(), s, "skills/get", &askParams{URI: "skill://shout/SKILL.md"})
-	if err != nil || one.ResultType != "complete" || one.Skill.Frontmatter["name"] != "shout" || len(one.Skill.Resources) != 9 || !strings.HasPrefix(one.Skill.Resources[0].Digest, "sha256:") {
+	if err != nil || one.ResultType != "complete" || one.Skill.Frontmatter["name"] != "shout" || len(one.Skill.Resources) != 10 || !strings.HasPrefix(one.Skill.Resources[0].Digest, "sha256:") {
 		t.Errorf("%+v, %v", one, err)
 	}
 	if _, err := mcp.CallCustomMethod[*askParams, *askResult](t.Context(), s, "skills/get", &askParams{URI: "skill://nope/SKILL.md"}); err == nil {
