@@ -39,6 +39,8 @@ var rooms = map[string]rule{
 	"executor/internal/calls":       {"", "golang.org/x/sys", true, "a base of executors: the system calls that a script may make"},
 	"executor/internal/notes":       {"bundle gate", "", true, "a base of executors: the words for what people stumble over"},
 	"executor/internal/handover":    {"bundle executor gate wire", "", false, "a base of executors: what is asked of another host, and what its answer may say"},
+	"executor/fleet":                {"bundle executor executor/internal/handover grant internal/ownfile internal/strictjson wire", "github.com/nats-io/nats.go github.com/nats-io/nkeys", false, "runs travel to many runners over NATS; the only importer of its client"},
+	"executor/remote":               {"bundle executor executor/internal/handover gate grant internal/outbound wire wire/ticket", "", false, "one runner service, by HTTP; it starts nothing itself"},
 	"executor/process":              {"bundle executor executor/internal/box executor/internal/notes executor/interpreter grant", "golang.org/x/sys", true, "the plain local process is part of the spine"},
 	"executor/sandbox":              {"bundle executor executor/internal/box executor/internal/calls executor/internal/notes executor/interpreter gate grant image", "golang.org/x/sys", true, "the default of Linux is part of the spine"},
 	"executor/executortest/bare":    {"bundle executor gate", "", true, "an executor without walls, for the controls of the hostile suite"},
@@ -46,6 +48,8 @@ var rooms = map[string]rule{
 	"executor/executortest":         {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
 
 	"wire": {"bundle internal/strictjson", "", false, "what a host and a runner say to each other; it decides nothing"},
+
+	"wire/ticket": {"bundle gate", "", true, "proofs for a runner that a host's gates admitted a run; the second door says what they must stand for"},
 
 	// Where facts are kept.
 	"store":                   {"access admin audit bundle gate grant idempotency toolcall", "", true, "the union of what stores keep"},
@@ -68,6 +72,7 @@ var rooms = map[string]rule{
 	"serve/httpapi/client":  {"bundle", "", false, "an API client carries nothing of the server: the wire types live here"},
 	"serve/internal/params": {"serve/httpapi/client", "", false, "cursors and ETags: what strangers send, read in one place"},
 	"serve/limit":           {"access", "golang.org/x/time", false, "what those who ask may take; it knows of no API"},
+	"serve/runnerapi":       {". access bundle gate grant wire", "", false, "the runner service: it hands what comes to the second door, and decides nothing"},
 	"serve/oidc":            {"access internal/outbound internal/strictjson", "github.com/coreos/go-oidc/v3", false, "who a token of an identity provider is; the only importer of its library"},
 
 	"observe": {". gate", "go.opentelemetry.io/otel", false, "spans and metrics: the only importer of OpenTelemetry's API"},
@@ -117,6 +122,9 @@ var libraries = map[string]string{
 	"github.com/danielgtaylor/huma/v2":         "serve/httpapi",
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"github.com/jackc/pgx/v5":                  "store/postgres",
+	"github.com/nats-io/nats.go":               "executor/fleet",
+	"github.com/nats-io/nkeys":                 "executor/fleet internal/broker", // users' keys; a server has their public halves
+	"github.com/nats-io/nats-server/v2":        "internal/broker",
 	"github.com/pressly/goose/v3":              "store/internal/sqlstore store/postgres store/sqlite", // the dialect is named where the engine is
 	"github.com/santhosh-tekuri/jsonschema/v6": "schema",
 	"github.com/spf13/cobra":                   "internal/cli",
@@ -142,8 +150,8 @@ var bans = map[string]struct{ rooms, why string }{
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
-	"net/http":       {"examples/embed internal/cli internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
-	"net":            {"executor/executortest/hostile internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
+	"net/http":       {"examples/embed executor/remote internal/cli internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
+	"net":            {"executor/executortest/hostile executor/fleet internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
 	"testing":        {"internal/gatecase internal/pgserver internal/toolcase store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},
