@@ -188,6 +188,9 @@ func (n *Notary) Check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := n.named(ctx, k.private.Public()); err != nil {
+			return err
+		}
 		if err := n.reachable(k.private.Origin()); err != nil || len(n.c.Witnesses) == 0 {
 			return err
 		}

@@ -134,6 +134,75 @@ func TestNoFreshKeyOverANamedOne(t *testing.T) {
 	}
 }
 
+// B7: a database from before the log's first key is put back, or an empty one. Each of
+// what else may have been left tells of it at a start, and after the loss was accepted
+// the log goes on. Where nothing was left it is like a new installation, which only a
+// receipt, a kept public key or a kept checkpoint shows to be none.
+func TestDatabaseFromBeforeTheFirstKey(t *testing.T) {
+	everything := func(h *house) []string {
+		return []string{filepath.Join(h.data(), "keys", "log.key"), filepath.Join(h.data(), "keys", "log.pub"), notary.File(h.data()), h.state(), h.second()}
+	}
+	for _, tt := range []struct {
+		name  string
+		stays int // of everything; the key has its public one with it
+		want  error
+	}{
+		{"the keys stay", 0, notary.ErrLoss},
+		{"the public key stays", 1, notary.ErrKey},
+		{"the checkpoints stay", 2, notary.ErrKey},
+		{"the mark stays", 3, notary.ErrKey},
+		{"the second folder stays", 4, notary.ErrKey},
+		{"nothing stays", -1, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHouse(t)
+			h.write(t, 2)
+			before := h.entries(t)
+			h.write(t, 3)
+			first := h.sign(t)
+			was, err := h.Keys()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, path := range everything(h) {
+				if i != tt.stays && (tt.stays != 0 || i != 1) {
+					remove(t, path)
+				}
+			}
+			if err := os.MkdirAll(h.second(), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			h.replace(t, before)
+			h.reopen(t)
+			err = h.Check(t.Context())
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("a start: got %v, want %v", err, tt.want)
+			}
+			if tt.want == nil {
+				now, err := h.Keys()
+				if _, bad := audit.OpenCheckpoint(first.Note, now...); err != nil || len(now) != 1 || now[0] == was[0] || bad == nil {
+					t.Errorf("the keys are %v, %v: what was kept of the old log holds", now, err)
+				}
+				if err := h.Fits(t.Context(), first); !errors.Is(err, audit.ErrBroken) {
+					t.Errorf("the kept checkpoint: got %v, want that it does not fit", err)
+				}
+				return
+			}
+			if err := h.log.Ready(t.Context()); err == nil {
+				t.Error("an admission would be taken")
+			}
+			if _, err := h.AcceptLoss(t.Context(), "op", "seen"); err != nil {
+				t.Fatal(err)
+			}
+			accepted(t, h)
+			h.reopen(t)
+			if err := h.Check(t.Context()); err != nil {
+				t.Errorf("after the loss was accepted: %v", err)
+			}
+		})
+	}
+}
+
 // accepted returns the entry of the loss that was accepted last.
 func accepted(t *testing.T, h *house) (last audit.Entry) {
 	t.Helper()

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tracon-go/tracon/audit"
@@ -54,7 +56,8 @@ func (n *Notary) openKeys(ctx context.Context) (keys, error) {
 }
 
 // firstKey makes a key, unless something tells that there was one: the mark, a
-// checkpoint, or the log itself.
+// checkpoint, a public key, the log itself, or the second folder. Where nothing is left
+// of all this a log that lost everything is like a new one.
 func (n *Notary) firstKey(ctx context.Context) (keys, error) {
 	gone := func(why string) (keys, error) {
 		return keys{}, fmt.Errorf("%w: %s is gone, and %s; restore the folder %s from a backup, or begin anew with `tracon audit accept-loss`",
@@ -67,6 +70,10 @@ func (n *Notary) firstKey(ctx context.Context) (keys, error) {
 	if m.Note != "" || exists(File(n.c.Data)) {
 		return gone("the log was signed before")
 	}
+	if exists(n.pubPath()) {
+		return gone(n.pubPath() + " tells of a key")
+	}
+	before := n.origins() // of another host whose key the log is about to name, none yet
 	s, err := n.says(ctx)
 	if err != nil {
 		return keys{}, lossIf(err)
@@ -77,7 +84,41 @@ func (n *Notary) firstKey(ctx context.Context) (keys, error) {
 			return gone("the log names the key " + string(key))
 		}
 	}
+	for _, origin := range before {
+		if s.keys[origin] == nil {
+			return gone(fmt.Sprintf("the second folder has %s, of a log that is not this one, or of this one before its database was put back or lost; "+
+				"another log takes a second folder of its own", n.there(origin)))
+		}
+	}
 	return n.newKey(ctx, "", "")
+}
+
+// origins returns those of which the second folder has checkpoints; none where it
+// cannot be listed.
+func (n *Notary) origins() (all []string) {
+	if n.c.Second == "" {
+		return nil
+	}
+	found, _ := os.ReadDir(n.c.Second) // who only may add to it cannot list it
+	for _, f := range found {
+		if name, ok := strings.CutSuffix(f.Name(), ".checkpoints"); ok && id.Valid(name) {
+			all = append(all, originPrefix+name)
+		}
+	}
+	return all
+}
+
+// named says whether the log names the key that signs. A key is named before it is
+// there, so a log that does not is one from before it.
+func (n *Notary) named(ctx context.Context, key audit.PublicKey) error {
+	s, err := n.says(ctx)
+	if err != nil {
+		return lossIf(err)
+	}
+	if !slices.Contains(s.keys[key.Origin()], key) {
+		return fmt.Errorf("%w: %w: it does not name the key %s, which signed it: its database was put back or lost", ErrLoss, audit.ErrRolledBack, key)
+	}
+	return nil
 }
 
 // newKey makes a key for a log that has none, and its entry. As in a rotation the key

@@ -85,6 +85,12 @@ func (n *Notary) lost(ctx context.Context) (l loss, err error) {
 		if l.why == nil {
 			l.why = n.others(ctx, l.k.private.Origin())
 		}
+		if named := n.named(ctx, l.k.private.Public()); named != nil {
+			l.anew = true // the log is given a key that it names
+			if l.why == nil {
+				l.why = named
+			}
+		}
 		c, err := l.k.private.Checkpoint(audit.Tree{Size: l.tip.Size(), Root: l.tip.Root()})
 		if err != nil {
 			return l, err
