@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/tracon-go/tracon/audit"
@@ -23,6 +24,12 @@ type Call struct {
 
 	Inputs []bundle.File // laid out below inputs/
 	Live   *Live         // where output goes while the script runs; nil: nowhere
+
+	// Still says whether who asks may still: it is asked when the call has its slot, with
+	// the gates that may have closed meanwhile. An error that wraps ErrDenied refuses the
+	// call, any other says that it could not be found out: with both nothing runs. Nil:
+	// the tenant's word is enough.
+	Still func(ctx context.Context) error
 }
 
 func (c Call) subject() string { return audit.Clip(c.Skill + " " + c.Script) }

@@ -30,6 +30,9 @@ func (g *Gate) Confirm(ctx context.Context, req Request) error {
 	if s.open.peer.Name != "" {
 		return g.stillReceived(ctx, req)
 	}
+	if err := s.mayStill(ctx); err != nil {
+		return err
+	}
 	host, policy, err := g.rules(ctx, s.open.tenant)
 	if err != nil {
 		return err
@@ -56,4 +59,16 @@ func (g *Gate) Confirm(ctx context.Context, req Request) error {
 		return &Denial{Gate: InterpreterGate, Err: errors.New("the allow-list was changed while the call waited"), Remedy: "call again"}
 	}
 	return meets(host, policy, gr.MinTier, s.tier.Standing)
+}
+
+// mayStill asks whether who called may still.
+func (s *sealed) mayStill(ctx context.Context) error {
+	if s.still == nil {
+		return nil
+	}
+	err := s.still(ctx)
+	if errors.Is(err, ErrDenied) {
+		return &Denial{Gate: GrantGate, Err: err, Remedy: "call again, with a credential that holds"}
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,6 +168,37 @@ func TestConfirm(t *testing.T) {
 			t.Error("it passes")
 		}
 	})
+}
+
+// T11: who may call no longer when the call has its slot has it refused; and where that
+// cannot be found out nothing runs either. It is asked once the slot is there, not before.
+func TestConfirmAsksTheCaller(t *testing.T) {
+	unread := errors.New("the store is away")
+	for _, tt := range []struct {
+		name string
+		says error
+		want func(error) bool
+	}{
+		{"he may", nil, func(err error) bool { return err == nil }},
+		{"he may no longer", fmt.Errorf("%w: revoked", gate.ErrDenied), func(err error) bool {
+			d, ok := errors.AsType[*gate.Denial](err)
+			return ok && d.Gate == gate.GrantGate
+		}},
+		{"it cannot be found out", unread, func(err error) bool { return errors.Is(err, unread) && !errors.Is(err, gate.ErrDenied) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := gatecase.New(t)
+			asked := 0
+			h.Call.Still = func(context.Context) error { asked++; return tt.says }
+			req, err := gate.New(h.Config).Admit(t.Context(), h.Call, h.Standing)
+			if err != nil || asked != 0 {
+				t.Fatalf("asked %d times before the slot, %v", asked, err)
+			}
+			if err := gate.New(h.Config).Confirm(t.Context(), req); !tt.want(err) || asked != 1 {
+				t.Errorf("asked %d times: %v", asked, err)
+			}
+		})
+	}
 }
 
 // Case 57: a log that failed while the call waited for a slot stops it: nothing

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -27,6 +28,7 @@ type sealed struct {
 	pinned      pinned
 	receipt     audit.Receipt
 	live        *Live
+	still       func(ctx context.Context) error
 }
 
 // seal is the only place that makes a Request.
@@ -39,7 +41,7 @@ func seal(call Call, o open, i interpreter, t tier, a arguments, p pinned, r aud
 	if o.tenant == "" || i.extension == "" || !t.Tier.Valid() || a.mode == "" || p.grant.ID == "" || p.bundle.IsZero() {
 		return Request{}, errors.New("gate: a proof is missing")
 	}
-	return Request{&sealed{call.ID, call.Actor, o, i, t, a, p, r, call.Live}}, nil
+	return Request{&sealed{call.ID, call.Actor, o, i, t, a, p, r, call.Live, call.Still}}, nil
 }
 
 // Valid reports whether r came from a gate; the zero Request did not.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -88,6 +89,47 @@ func TestServeStopsRunsWhenToldAgain(t *testing.T) {
 	s.start()
 	if got := ending(t, c, id); got != "cancelled" {
 		t.Errorf("the run that was stopped has the ending %q, want cancelled", got)
+	}
+}
+
+// T11: a call that waits for its slot while its key is revoked, or its tenant is switched
+// off, never runs; the one that has its slot goes on.
+func TestServeAsksWhoWaits(t *testing.T) {
+	for _, way := range []string{"the key is revoked", "the tenant is off"} {
+		t.Run(way, func(t *testing.T) {
+			s := newServed(t, map[string]string{"TRACON_SLOTS": "1", "TRACON_SLOTS_PER_TENANT": "1", "TRACON_SLOT_WAIT": "10m"}).start()
+			c := s.setUp("acme", holding)
+			key, err := c.CreateKey(t.Context(), "", client.NewKey{Name: "ci", Roles: []string{"operator"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, letGo := s.hold(s.with(key.Secret))
+			waits, err := s.with(key.Secret).StartRun(t.Context(), client.NewRun{Skill: "s", Script: "s.sh", Arguments: json.RawMessage(`["/dev/null"]`)}, client.RunOptions{Detach: true})
+			if err != nil || waits.State != client.RunQueued {
+				t.Fatalf("%+v, %v", waits, err)
+			}
+			if way == "the key is revoked" {
+				_, err = c.RevokeKey(t.Context(), "", key.Key.ID, "*", "")
+			} else {
+				off := true
+				_, err = s.as("").ChangeTenant(t.Context(), "acme", "*", client.TenantChange{Off: &off})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			letGo()
+			endings := map[string]string{}
+			for _, id := range []string{first, waits.ID} { // as the operator sees them: the key sees nothing any more
+				eventually(t, "both are recorded", func() bool {
+					call, err := c.Call(t.Context(), id)
+					endings[id] = call.Ending
+					return err == nil
+				})
+			}
+			if endings[first] != "exited" || endings[waits.ID] != "refused" {
+				t.Errorf("the endings are %v, want exited for %s and refused for %s", endings, first, waits.ID)
+			}
+		})
 	}
 }
 

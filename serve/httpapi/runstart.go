@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -49,7 +50,7 @@ func (s *server) startRun(ctx context.Context, p access.Principal, in *struct {
 		return nil, err
 	}
 	n := newRun{
-		call: gate.Call{ID: id.New(), Tenant: p.Tenant, Actor: p.Actor, Skill: run.Skill, Script: run.Script, Arguments: run.Arguments},
+		call: gate.Call{ID: id.New(), Tenant: p.Tenant, Actor: p.Actor, Skill: run.Skill, Script: run.Script, Arguments: run.Arguments, Still: s.stillMay(r, p)},
 		want: parsePrefer(r.Header.Values("Prefer")), data: run.OutputData, body: digest,
 	}
 	for _, f := range run.Inputs {
@@ -72,6 +73,24 @@ func (s *server) startRun(ctx context.Context, p access.Principal, in *struct {
 		return nil, s.notRun(ctx, p, v.ID, err)
 	}
 	return s.await(ctx, p, n, v.ID)
+}
+
+// stillMay returns what says, while a call waits, whether its credential still holds for
+// what it was, and may start runs.
+func (s *server) stillMay(r *http.Request, as access.Principal) func(context.Context) error {
+	return func(ctx context.Context) error {
+		p, err := s.Authenticator.Authenticate(r.WithContext(ctx))
+		switch {
+		case errors.Is(err, ErrUnauthenticated), err == nil && (p.Tenant != as.Tenant || p.Actor != as.Actor):
+			return fmt.Errorf("%w: the credential of the call holds no longer", gate.ErrDenied)
+		case err != nil:
+			return err
+		}
+		if err := may(access.WriteRuns).check(ctx, s.Authorizer, p); err != nil {
+			return fmt.Errorf("%w: who called may start runs no longer: %w", gate.ErrDenied, err)
+		}
+		return nil
+	}
 }
 
 // newRun is a call, and what its caller wants to have of it.

@@ -120,7 +120,7 @@ func (r *Runs) begin(ctx context.Context, call *gate.Call, ended func(View)) (*r
 	}
 	call.Live = gate.NewLive(0)
 	known := *call
-	known.Arguments, known.Inputs, known.Live = nil, nil, nil // what is kept of it costs little
+	known.Arguments, known.Inputs, known.Live, known.Still = nil, nil, nil, nil // what is kept of it costs little
 	ctx, stop := context.WithCancelCause(ctx)
 	n := &run{call: known, admitted: call.Live.Admitted(), started: call.Live.Started(), begun: time.Now().UTC().Truncate(time.Microsecond), stop: stop,
 		feed: newFeed(r.limits.LiveBytes), done: make(chan struct{})}
