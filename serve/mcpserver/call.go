@@ -22,6 +22,17 @@ func (s *server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	if req.Params.Name == toolset.RunSkillScript && !s.runs(ctx, req) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "this credential may run no scripts"}
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if gone := lost(req); gone != nil {
+		go func() {
+			select {
+			case <-gone:
+				stop()
+			case <-ctx.Done():
+			}
+		}()
+	}
 	var live *gate.Live
 	if token := req.Params.GetProgressToken(); token != nil && req.Params.Name == toolset.RunSkillScript {
 		live = gate.NewLive(0)
@@ -47,6 +58,16 @@ func (s *server) runs(ctx context.Context, req *mcp.CallToolRequest) bool {
 	}
 	p, ok := req.Extra.TokenInfo.Extra[principal].(access.Principal)
 	return ok && s.may(ctx, p)
+}
+
+// lost returns what is closed when the credential of the request is taken away; nil:
+// nobody looks.
+func lost(req *mcp.CallToolRequest) <-chan struct{} {
+	if req.Extra == nil || req.Extra.TokenInfo == nil {
+		return nil
+	}
+	gone, _ := req.Extra.TokenInfo.Extra[takenAway].(chan struct{})
+	return gone
 }
 
 func asResult(r toolset.Result) *mcp.CallToolResult {

@@ -32,7 +32,7 @@ const (
 	bodyTime           = 30 * time.Second // in which a request must have come
 	mostSessions       = 100              // of one principal, in protocols that have them
 	mostSessionsInAll  = 10_000           // of all
-	lookAgain          = 15 * time.Second // at the credential of who listens
+	lookAgain          = 15 * time.Second // at the credential of who listens or waits
 	lookEvery          = 5 * time.Second  // at what clients that wait to hear of changes are shown
 	newestStateless    = "2026-07-28"     // from this version on there are no sessions
 )
@@ -194,10 +194,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// principal carries who asks to the answer, and principalKey to the library, which
-// hands it on.
-const principal = "principal"
+// What the library hands on with a request to its answer: principal, who asks, and
+// takenAway, a channel that is closed when the credential holds no longer.
+const (
+	principal = "principal"
+	takenAway = "takenAway"
+)
 
+// principalKey carries who asks to the library.
 type principalKey struct{}
 
 func verified(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
@@ -300,8 +304,10 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p access.Princi
 	defer h.leave(s, waits)
 	ctx, stop := context.WithCancel(context.WithValue(r.Context(), serverKey{}, s.server))
 	defer stop()
-	if m.listens(r) {
-		go h.stillThere(ctx, r, stop)
+	if m.listens(r) || m.runs() {
+		gone := make(chan struct{})
+		auth.TokenInfoFromContext(r.Context()).Extra[takenAway] = gone
+		go h.stillThere(ctx, r, m, func() { close(gone); stop() })
 	}
 	s.refresh(ctx)
 	r = r.WithContext(ctx)
@@ -325,9 +331,15 @@ func (h *Handler) mayRun(ctx context.Context, p access.Principal) bool {
 	return access.Check(ctx, h.c.Authorizer, p, access.WriteRuns) == nil
 }
 
-// stillThere looks again at the credential of who listens, and ends the listening when
-// it holds no longer.
-func (h *Handler) stillThere(ctx context.Context, r *http.Request, stop context.CancelFunc) {
+// stillThere looks again at the credential of who listens or waits for a script, and ends
+// it when that holds no longer, or may not do this any more: a call in the queue never
+// starts, one that runs is cancelled (T11). A call whose client has gone is a run like
+// another, and goes on.
+func (h *Handler) stillThere(ctx context.Context, r *http.Request, m sent, end func()) {
+	need := access.ReadSkills
+	if m.runs() {
+		need = access.WriteRuns
+	}
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
@@ -336,8 +348,8 @@ func (h *Handler) stillThere(ctx context.Context, r *http.Request, stop context.
 			return
 		case <-tick.C:
 		}
-		if p, known, err := h.c.Authenticate(r); err == nil && (!known || access.Check(ctx, h.c.Authorizer, p, access.ReadSkills) != nil) {
-			stop()
+		if p, known, err := h.c.Authenticate(r); err == nil && (!known || access.Check(ctx, h.c.Authorizer, p, need) != nil) {
+			end()
 			return
 		}
 	}
