@@ -100,7 +100,7 @@ func TestAuthenticatePlatform(t *testing.T) {
 	}
 }
 
-// Every credential that lets nobody in has the one error, whatever the reason, and
+// W02: every credential that lets nobody in has the one error, whatever the reason, and
 // an id that nobody has costs the same questions as a wrong secret.
 func TestAuthenticateFails(t *testing.T) {
 	s, other := access.NewSecret(), access.NewSecret()

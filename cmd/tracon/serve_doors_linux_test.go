@@ -55,7 +55,7 @@ func TestServeBesideBadClients(t *testing.T) {
 	}
 }
 
-// The socket is its owner's alone, and what comes to it through a proxy is nobody's;
+// W09, W13: the socket is its owner's alone, and what comes to it through a proxy is nobody's;
 // a server of this machine answers no name of elsewhere without a credential.
 func TestServeDoors(t *testing.T) {
 	s := newServed(t, nil).start()

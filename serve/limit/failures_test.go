@@ -80,18 +80,23 @@ func TestFailuresAreBounded(t *testing.T) {
 	if f.Check("", "x", true) == 0 {
 		t.Error("what has no address is nobody")
 	}
-	for i := range MaxMachines + 10 {
+	if f.machines.most != MaxMachines || f.held.most != MaxHeld {
+		t.Errorf("%d machines and %d credentials are remembered, want %d and %d", f.machines.most, f.held.most, MaxMachines, MaxHeld)
+	}
+	const most = 100
+	f.machines.most, f.held.most = most, most
+	for i := range 10 * most {
 		guess(f, fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255), true, 1)
 		f.Held(fmt.Sprint("held ", i))
-		if i%1000 == 0 {
+		if i%(most/2) == 0 {
 			guess(f, from, true, FailedBurst)
 		}
 	}
-	if n, m := len(f.machines.at), f.machines.used.Len(); n != MaxMachines || m != n {
-		t.Errorf("%d machines are remembered, %d in the list; want %d", n, m, MaxMachines)
+	if n, m := len(f.machines.at), f.machines.used.Len(); n != most || m != n {
+		t.Errorf("%d machines are remembered, %d in the list; want %d", n, m, most)
 	}
-	if n, m := len(f.held.at), f.held.used.Len(); n != MaxHeld || m != n {
-		t.Errorf("%d credentials are remembered, %d in the list; want %d", n, m, MaxHeld)
+	if n, m := len(f.held.at), f.held.used.Len(); n != most || m != n {
+		t.Errorf("%d credentials are remembered, %d in the list; want %d", n, m, most)
 	}
 	if f.Check(from, "x", true) == 0 {
 		t.Error("who guesses all the time was forgotten")
