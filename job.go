@@ -23,12 +23,17 @@ type job struct {
 	waited   time.Duration
 	slot     slot.Slot         // nil where there was none
 	done     func(Observation) // everything is known
+	raw      streams           // as the executor gave them; set by execute
 }
 
 type answer struct {
 	out Outcome
+	raw streams
 	err error
 }
+
+// streams are what a script wrote, any bytes, within the limit.
+type streams struct{ stdout, stderr []byte }
 
 // Who decides what came of a call: the first of the two.
 const (
@@ -51,12 +56,14 @@ func (j *job) execute(ctx context.Context) (Outcome, error) {
 	go j.keep(ectx, stop, &decided, ended)
 	select {
 	case a := <-ended:
+		j.raw = a.raw
 		return a.out, a.err
 	case <-ctx.Done():
 		if decided.CompareAndSwap(undecided, byCaller) {
 			return j.known(Outcome{}), cancelled(ctx)
 		}
 		a := <-ended // the answer was there first; it is being written
+		j.raw = a.raw
 		return a.out, a.err
 	}
 }
@@ -132,7 +139,8 @@ func (j *job) call(ctx context.Context) (a answer) {
 	case res.Ending.IsZero():
 		return answer{err: fmt.Errorf("%w: it reported no ending", ErrExecutorFailed)}
 	}
-	return answer{out: j.outcome(res)}
+	most := j.req.MaxOutputBytes()
+	return answer{out: j.outcome(res), raw: streams{res.Stdout[:min(len(res.Stdout), most)], res.Stderr[:min(len(res.Stderr), most)]}}
 }
 
 // outcome applies the limits again to what an executor returned (R25).

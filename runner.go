@@ -238,22 +238,32 @@ func (r *Runner) Stats() Stats {
 // the Outcome says which call it was, what it was to run, and its Receipt. Any other error means that something
 // could not be read, and nothing ran. [Code] and [ModelText] read both results.
 func (r *Runner) Run(ctx context.Context, call gate.Call) (Outcome, error) {
+	out, _, err := r.run(ctx, call, func(ctx context.Context, s gate.Standing) (gate.Request, error) { return r.gate.Admit(ctx, call, s) })
+	return out, err
+}
+
+// A door takes what was asked for through its gates.
+type door func(ctx context.Context, s gate.Standing) (gate.Request, error)
+
+// run is Run through a door: call is what is asked for there. It returns the streams
+// as the executor gave them, too.
+func (r *Runner) run(ctx context.Context, call gate.Call, through door) (Outcome, streams, error) {
 	defer call.Live.Close()
 	ctx, observed := r.observer.Call(ctx, call)
 	if !r.begin() {
 		observed(Observation{Err: ErrClosed})
-		return Outcome{}, ErrClosed
+		return Outcome{}, streams{}, ErrClosed
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(r.base, func() { stop(context.Cause(r.base)) })
 
-	job, err := r.admit(ctx, call)
+	job, err := r.admit(ctx, call.Tenant, through)
 	if err != nil && job == nil { // refused or turned away: there is no ending to write
 		unhook()
 		stop(nil)
 		r.out.Done()
 		observed(Observation{Err: err})
-		return Outcome{}, err
+		return Outcome{}, streams{}, err
 	}
 	r.out.Add(1) // until the receipt is there
 	defer r.out.Done()
@@ -269,7 +279,7 @@ func (r *Runner) Run(ctx context.Context, call gate.Call) (Outcome, error) {
 	} else { // admitted, and did not reach the executor
 		out, err = job.finish(Outcome{}, err)
 	}
-	return r.prove(ctx, job, out, err), err
+	return r.prove(ctx, job, out, err), job.raw, err
 }
 
 func (r *Runner) begin() bool {
@@ -284,11 +294,11 @@ func (r *Runner) begin() bool {
 
 // admit takes a place, the gates and a slot. It returns a job once the call is
 // admitted, with an error when it does not reach the executor even so.
-func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
+func (r *Runner) admit(ctx context.Context, tenant string, through door) (*job, error) {
 	if ctx.Err() != nil {
 		return nil, cancelled(ctx)
 	}
-	p, err := r.pool.Enter(ctx, call.Tenant)
+	p, err := r.pool.Enter(ctx, tenant)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = cancelled(ctx)
@@ -296,7 +306,7 @@ func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
 		return nil, err
 	}
 	defer p.Leave()
-	req, err := r.pass(ctx, call)
+	req, err := r.pass(ctx, tenant, through)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, gate.ErrDenied) {
 			err = cancelled(ctx)
@@ -328,9 +338,9 @@ func (r *Runner) admit(ctx context.Context, call gate.Call) (*job, error) {
 // one moment do not each hold what reading and deciding takes.
 const gatesAtOnce = 64
 
-// pass takes call through the gates, when it is its turn.
-func (r *Runner) pass(ctx context.Context, call gate.Call) (gate.Request, error) {
-	leave, err := r.turns.Take(ctx, call.Tenant)
+// pass goes through the door's gates, when it is the tenant's turn.
+func (r *Runner) pass(ctx context.Context, tenant string, through door) (gate.Request, error) {
+	leave, err := r.turns.Take(ctx, tenant)
 	if err != nil {
 		return gate.Request{}, err
 	}
@@ -339,7 +349,7 @@ func (r *Runner) pass(ctx context.Context, call gate.Call) (gate.Request, error)
 	if err != nil {
 		return gate.Request{}, err
 	}
-	return r.gate.Admit(ctx, call, s)
+	return through(ctx, s)
 }
 
 func cancelled(ctx context.Context) error {

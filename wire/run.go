@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tracon-go/tracon/bundle"
 )
@@ -19,6 +21,7 @@ const Protocol = "tracon/1"
 const (
 	MaxRun     = 96 << 20       // bytes of a run's JSON: 32 MiB of inputs in base64, a closure and arguments
 	MaxAnswer  = 96 << 20       // bytes of an answer's JSON
+	MaxClosure = 64 << 20       // bytes of a closure's JSON
 	MaxSmall   = 1 << 20        // bytes of an Info or a Problem
 	MaxInline  = 64 << 10       // bytes of all files of a closure that travels within the run; a larger one is uploaded
 	MaxTimeout = 24 * time.Hour // of a run
@@ -146,6 +149,10 @@ func (r Run) Digest() (bundle.Digest, error) {
 // Check says what in r is not of this wire's form, or nil. It compares no digest
 // with bytes: that is the receiving gate's.
 func (r Run) Check() error {
+	// Another text would come out at the other end than was signed and hashed here.
+	if !utf8.ValidString(r.Source) || !utf8.ValidString(r.StandardInput) || !utf8.ValidString(r.Tenant+r.Runtime) {
+		return malformed("a text is not UTF-8")
+	}
 	for _, f := range []struct{ name, value string }{{"tenant", r.Tenant}, {"runtime", r.Runtime}} {
 		if f.value == "" || len(f.value) > MaxName {
 			return malformed("%s has %d bytes, want 1 to %d", f.name, len(f.value), MaxName)
@@ -173,6 +180,11 @@ func (r Run) Check() error {
 }
 
 func (m *More) check(r Run) error {
+	for _, text := range slices.Concat(m.Words, m.OutputPatterns, m.RequireWalls, []string{m.ID, m.Actor, m.Grant, m.Skill, m.Script, m.Module}) {
+		if !utf8.ValidString(text) {
+			return malformed("a text of tracon is not UTF-8")
+		}
+	}
 	for _, f := range []struct{ name, value string }{{"id", m.ID}, {"skill", m.Skill}, {"script", m.Script}, {"mode", m.Mode}} {
 		if f.value == "" || len(f.value) > MaxName {
 			return malformed("tracon.%s has %d bytes, want 1 to %d", f.name, len(f.value), MaxName)
@@ -242,4 +254,53 @@ func FilesOf(files []bundle.File) []File {
 		list[i] = File{Path: f.Path, Data: f.Data}
 	}
 	return list
+}
+
+// A Closure is the body of PUT bundles/{digest}: the files of a closure, and the
+// declaration that is part of its digest.
+type Closure struct {
+	Files       []File `json:"files"`
+	Declaration []byte `json:"declaration,omitempty"`
+}
+
+// ReadClosure reads a Closure of at most max bytes; zero means [MaxClosure].
+//
+// # Errors
+//
+// One that wraps ErrTooLarge, ErrMalformed, or r's own.
+func ReadClosure(r io.Reader, max int64) (Closure, error) {
+	var c Closure
+	err := read(r, orMost(max, MaxClosure), &c)
+	if err == nil && len(c.Files) == 0 {
+		err = malformed("a closure without files")
+	}
+	return c, err
+}
+
+// Bundle returns the closure within limits.
+func (c Closure) Bundle(limits bundle.Limits) (bundle.Bundle, error) {
+	return bundle.New(Files(c.Files), c.Declaration, limits)
+}
+
+// ClosureOf returns b as it is uploaded.
+func ClosureOf(b bundle.Bundle) Closure {
+	return Closure{FilesOf(b.Files()), b.Declaration()}
+}
+
+// Encode returns c's JSON.
+func (c Closure) Encode() ([]byte, error) { return encode(c) }
+
+// Commitment is the digest of everything that r asks for, but for its ticket, which
+// is signed over it.
+func (r Run) Commitment() (bundle.Digest, error) {
+	if r.More != nil {
+		more := *r.More
+		more.Ticket = ""
+		r.More = &more
+	}
+	b, err := r.Encode()
+	if err != nil {
+		return bundle.Digest{}, err
+	}
+	return bundle.Sum(append([]byte("tracon/run/1\n"), b...)), nil
 }

@@ -1,0 +1,32 @@
+package tracon
+
+import (
+	"context"
+
+	"github.com/tracon-go/tracon/gate"
+)
+
+// A Delivered is what came of a run that another host delivered.
+type Delivered struct {
+	Outcome
+
+	// The streams as the executor gave them, any bytes, at most the delivery's limit of
+	// each: the other host does with them what its own policy says.
+	RawStdout, RawStderr []byte
+}
+
+// Deliver is [Runner.Run] for what another host delivers: it goes through the gate's
+// second door, see [gate.Gate.Accept], and is like every other call from there on. The
+// ID of the Outcome is this host's own.
+//
+// # Errors
+//
+// Those of Run.
+func (r *Runner) Deliver(ctx context.Context, d gate.Delivery) (Delivered, error) {
+	call := gate.Call{Tenant: d.Tenant, Actor: d.Peer.Name, Skill: d.Skill, Script: d.Script, Live: d.Live}
+	out, raw, err := r.run(ctx, call, func(ctx context.Context, s gate.Standing) (gate.Request, error) { return r.gate.Accept(ctx, d, s) })
+	if err != nil {
+		raw = streams{}
+	}
+	return Delivered{out, raw.stdout, raw.stderr}, err
+}
