@@ -125,6 +125,33 @@ func (a *Admin) Grants(ctx context.Context, tenant string, f grant.Filter) ([]gr
 	return a.c.Store.Grants(ctx, tenant, f)
 }
 
+// Replaced is the state of a grant that would be in force, and of whose reference a
+// newer one decides.
+const Replaced = "replaced"
+
+// States returns the state of each of the grants at the time now: that of
+// [grant.Grant.State], or Replaced.
+func (a *Admin) States(ctx context.Context, grants []grant.Grant, now time.Time) ([]string, error) {
+	newest := map[grant.Ref]string{} // their ids
+	states := make([]string, len(grants))
+	for i, g := range grants {
+		if states[i] = g.State(now); !g.InForce(now) {
+			continue
+		}
+		if newest[g.Ref] == "" {
+			last, err := a.c.Store.Grant(ctx, g.Ref)
+			if err != nil {
+				return nil, err
+			}
+			newest[g.Ref] = last.ID
+		}
+		if newest[g.Ref] != g.ID {
+			states[i] = Replaced
+		}
+	}
+	return states, nil
+}
+
 // A Review is what a reviewer reads before a grant: the content as it is now,
 // and what was granted before.
 type Review struct {

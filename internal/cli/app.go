@@ -64,7 +64,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 			return code
 		}
 	}
-	fmt.Fprintf(a.err, "%s %s\n", a.paint(a.err, red, "tracon:"), harmless(strings.TrimPrefix(err.Error(), "tracon: "), true))
+	fmt.Fprintf(a.err, "%s %s\n", a.paint(a.err, red, "tracon:"), harmless(withoutRoom(err.Error()), true))
 	if h, ok := errors.AsType[*hintError](err); ok {
 		fmt.Fprintf(a.err, "  %s\n", harmless(h.hint, true))
 	}

@@ -69,9 +69,19 @@ type grants interface {
 	// Grant grants what g names. The backend knows the actor; an empty MinTier
 	// means the tier in force. The errors are those of [admin.Admin.Grant].
 	Grant(ctx context.Context, g admin.Granting) (grant.Grant, error)
-	Grants(ctx context.Context, f grant.Filter) ([]grant.Grant, error)
+	Grants(ctx context.Context, f grant.Filter) ([]listedGrant, error)
 	Revoke(ctx context.Context, id, reason string) (grant.Grant, error)
 }
+
+// listedGrant is a grant with its state now, of which the grant itself knows not all: a
+// newer one may decide.
+type listedGrant struct {
+	grant.Grant
+	State string `json:"state"`
+}
+
+// decides reports whether it is what lets something run.
+func (g listedGrant) decides() bool { return g.State == "in force" }
 
 // policies are what holds for the tenant and for the host.
 type policies interface {

@@ -56,7 +56,7 @@ func (a *app) completeGrant(cmd *cobra.Command, args []string, _ string) (words 
 		a.quietly(cmd, nil, func(ctx context.Context, b backend) {
 			grants, err := b.Grants(ctx, grant.Filter{Limit: 100})
 			for _, g := range grants {
-				if err == nil && g.Revoked.IsZero() {
+				if err == nil && g.decides() {
 					words = append(words, g.ID+"\t"+g.Ref.String())
 				}
 			}

@@ -368,11 +368,11 @@ func (a *app) grantListCmd() *cobra.Command {
 					return err
 				}
 				if a.json {
-					return a.printJSON(append([]grant.Grant{}, grants...))
+					return a.printJSON(grants)
 				}
 				rows := [][]string{{"GRANT", "STATE", "FOR", "PIN", "TIER", "BY", "GRANTED"}}
 				for _, g := range grants {
-					rows = append(rows, []string{g.ID, g.State(time.Now()) + until(g.Expires), g.Ref.String(), g.Pin.Hex()[:16], string(g.MinTier), g.GrantedBy, g.Granted.Local().Format(time.DateTime)})
+					rows = append(rows, []string{g.ID, g.State + until(g.Expires), g.Ref.String(), g.Pin.Hex()[:16], string(g.MinTier), g.GrantedBy, g.Granted.Local().Format(time.DateTime)})
 				}
 				return a.table(rows)
 			})

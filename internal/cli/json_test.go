@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,10 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		code := a.main(t.Context(), append(words, "--json"))
 		if !tt.fails && (code > exitError || out.Len() == 0 || code == exitError && errs.Len() > 0) {
 			t.Errorf("%s: exit code %d, %d bytes: %s", tt.words, code, out.Len(), errs.String())
+		}
+		told := strings.TrimPrefix(errs.String(), "tracon: ")
+		if word, _, _ := strings.Cut(told, ": "); slices.Contains(rooms, word) {
+			t.Errorf("%s: a user reads the name of a package: %s", tt.words, told)
 		}
 		for dec := json.NewDecoder(&out); ; {
 			var v any

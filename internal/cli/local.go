@@ -84,8 +84,20 @@ func (l *local) Grant(ctx context.Context, g admin.Granting) (made grant.Grant, 
 	return l.h.Admin.Grant(ctx, g)
 }
 
-func (l *local) Grants(ctx context.Context, f grant.Filter) ([]grant.Grant, error) {
-	return l.h.Admin.Grants(ctx, l.tenant, f)
+func (l *local) Grants(ctx context.Context, f grant.Filter) ([]listedGrant, error) {
+	grants, err := l.h.Admin.Grants(ctx, l.tenant, f)
+	if err != nil {
+		return nil, err
+	}
+	states, err := l.h.Admin.States(ctx, grants, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	list := []listedGrant{}
+	for i, g := range grants {
+		list = append(list, listedGrant{g, states[i]})
+	}
+	return list, nil
 }
 
 func (l *local) Revoke(ctx context.Context, id, reason string) (grant.Grant, error) {

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,11 +66,16 @@ func (a *app) sayNotOffered(ctx context.Context, b backend) error {
 	if err != nil {
 		return err
 	}
-	grants = slices.DeleteFunc(slices.Clone(grants), func(g grant.Grant) bool { return !g.InForce(time.Now()) })
-	if len(grants) == 0 {
+	var held []grant.Grant
+	for _, g := range grants {
+		if g.decides() {
+			held = append(held, g.Grant)
+		}
+	}
+	if len(held) == 0 {
 		a.say("tracon: no script is granted to tenant %s, so the model only reads skills; `tracon grant review FOLDER SCRIPT` shows one, and the command that grants it", b.Tenant())
 	}
-	a.sayShut(ctx, b, grants)
+	a.sayShut(ctx, b, held)
 	return nil
 }
 

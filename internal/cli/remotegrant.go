@@ -64,11 +64,11 @@ func (r *remote) Grant(ctx context.Context, g admin.Granting) (grant.Grant, erro
 	return ofGrant(made), r.unknown(ctx, err, g.Ref)
 }
 
-func (r *remote) Grants(ctx context.Context, f grant.Filter) ([]grant.Grant, error) {
+func (r *remote) Grants(ctx context.Context, f grant.Filter) ([]listedGrant, error) {
 	list, err := r.c.Grants(ctx, f.Skill, f.Limit)
-	grants := []grant.Grant{}
+	grants := []listedGrant{}
 	for _, g := range list {
-		grants = append(grants, ofGrant(g))
+		grants = append(grants, listedGrant{ofGrant(g), g.State})
 	}
 	return grants, r.told(ctx, err, nil)
 }

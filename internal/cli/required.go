@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
@@ -35,7 +34,7 @@ func requiredBy(ctx context.Context, b backend) (r required, err error) {
 		return r, err
 	}
 	for _, g := range grants {
-		if g.InForce(time.Now()) {
+		if g.decides() {
 			r.raise(g.MinTier, "the grant "+g.ID+" for "+g.Ref.String())
 		}
 	}

@@ -45,8 +45,14 @@ func (s *server) listGrants(ctx context.Context, p access.Principal, in *struct 
 		found = found[:in.Limit]
 		page.Next = params.NewCursor(list, found[in.Limit-1].ID)
 	}
-	for _, g := range found {
-		page.Items = append(page.Items, toGrant(g))
+	states, err := s.Admin.States(ctx, found, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range found {
+		one := toGrant(g)
+		one.State = states[i]
+		page.Items = append(page.Items, one)
 	}
 	return &answer[client.Page[client.Grant]]{page}, nil
 }
@@ -58,7 +64,13 @@ func (s *server) getGrant(ctx context.Context, p access.Principal, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return tagGrant(g), nil
+	states, err := s.Admin.States(ctx, []grant.Grant{g}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	out := tagGrant(g)
+	out.Body.State = states[0]
+	return out, nil
 }
 
 func (s *server) createGrant(ctx context.Context, p access.Principal, in *struct{ Body client.NewGrant }) (*tagged[client.Grant], error) {

@@ -36,6 +36,13 @@ func TestGrants(t *testing.T) {
 	h.ask("approver", "POST", grants, want).problem(client.ContentPinned)
 	want.Replace = true
 	h.ask("approver", "POST", grants, want).into(http.StatusCreated, &got)
+	newer := got.ID
+	var page client.Page[client.Grant]
+	h.ask("reader", "GET", grants, nil).into(200, &page)
+	h.ask("reader", "GET", grants+"/"+made.ID, nil).into(200, &got)
+	if len(page.Items) != 2 || page.Items[0].ID != newer || page.Items[0].State != "in force" || page.Items[1].State != "replaced" || got.State != "replaced" {
+		t.Errorf("case 45: of a reference the newest grant decides; got %+v and %+v", page.Items, got)
+	}
 
 	revoke := grants + "/" + made.ID + "/revoke"
 	h.ask("approver", "POST", revoke, client.Revocation{Reason: "over"}).problem(client.PreconditionRequired)

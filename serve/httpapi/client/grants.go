@@ -33,7 +33,7 @@ type Grant struct {
 	Revoked   time.Time     `json:"revoked,omitzero" required:"false"`
 	RevokedBy string        `json:"revokedBy,omitempty"`
 	MinTier   string        `json:"minTier" enum:"process,sandbox,kernel,vm"`
-	State     string        `json:"state" enum:"in force,revoked,expired,invalid" doc:"when this was answered"`
+	State     string        `json:"state" enum:"in force,replaced,revoked,expired,invalid" doc:"when this was answered; replaced: a newer one decides"`
 }
 
 // A NewGrant says what is to be granted.

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+)
+
+// rooms are the packages whose errors begin with their name: words that tell a
+// programmer where to look, and a user nothing.
+var rooms = []string{
+	"access", "admin", "audit", "box", "broker", "bundle", "calls", "client", "config", "conformance", "container", "daemon",
+	"executor", "fleet", "fsck", "gate", "grant", "handover", "httpapi", "hub", "idempotency", "image", "instance",
+	"interpreter", "keep", "limit", "mcpserver", "memstore", "notary", "notes", "observe", "oidc", "outbound", "ownfile",
+	"params", "postgres", "process", "remote", "retention", "rootfs", "runnerapi", "runs", "sandbox", "schema", "skill", "slot",
+	"spool", "sqlite", "sqlstore", "store", "strictjson", "strictyaml", "telemetry", "ticket", "toolcall", "toolset",
+	"tracon", "turns", "wire", "witness",
+}
+
+// withoutRoom is the text of an error as users read it: without the names of our packages in
+// front.
+func withoutRoom(text string) string {
+	for {
+		word, rest, ok := strings.Cut(text, ": ")
+		if !ok || !slices.Contains(rooms, word) {
+			return text
+		}
+		text = rest
+	}
+}
