@@ -169,6 +169,43 @@ func TestServeModels(t *testing.T) {
 	}
 }
 
+// Case 61: the same refused call again and again: each is refused, the log holds fewer
+// entries than there were calls, and in the end the answer is to wait. Case 59: each tells
+// the names that there are.
+func TestServeModelsRefused(t *testing.T) {
+	s := newServed(t, nil).start()
+	operator := s.setUp("acme", "echo ran\n")
+	m := s.model(s.key("acme", "bot", "operator"))
+	refused, waits := 0, 0
+	for waits == 0 {
+		status, answer := m.ask("tools/call", map[string]any{"name": "run_skill_script", "arguments": map[string]any{"skill": "s", "script": "wrong.sh"}})
+		if status == http.StatusTooManyRequests {
+			waits++
+			continue
+		}
+		result, _ := answer["result"].(map[string]any)
+		told, _ := result["structuredContent"].(map[string]any)
+		switch {
+		case result["isError"] == true && told["status"] == "rate_limited":
+			waits++
+		case result["isError"] == true && told["status"] == "name" && fmt.Sprint(told["names"]) == "[s.sh]":
+			refused++
+		default:
+			t.Fatalf("%d %v", status, answer)
+		}
+	}
+	page, err := operator.Entries(t.Context(), client.EntryFilter{Kinds: []string{"refusal"}}, "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused < 2 || len(page.Items) == 0 || len(page.Items) >= refused {
+		t.Errorf("%d refusals are %d entries of the log", refused, len(page.Items))
+	}
+	if list, err := operator.Calls(t.Context(), "", 10); err != nil || len(list) != 0 {
+		t.Errorf("%d calls ran, %v", len(list), err)
+	}
+}
+
 // B10, R21: of the calls of a model, over one session and over many, each runs once and has
 // its own answer. With TRACON_LOAD=full there are 4,000 of each, beside as many over the
 // management API, and the test says how long each took.
