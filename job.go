@@ -134,6 +134,8 @@ func (j *job) call(ctx context.Context) (a answer) {
 	switch {
 	case errors.Is(err, executor.ErrUnavailable):
 		return answer{err: fmt.Errorf("%w: %w", ErrExecutorUnavailable, err)}
+	case errors.Is(err, executor.ErrUnknown):
+		return answer{err: fmt.Errorf("%w: %w", ErrUnknown, err)}
 	case err != nil:
 		return answer{err: fmt.Errorf("%w: %w", ErrExecutorFailed, err)}
 	case res.Ending.IsZero():

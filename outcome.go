@@ -50,6 +50,8 @@ var (
 	ErrExecutorUnavailable = errors.New("tracon: the executor could not start the script")
 	// ErrExecutorFailed: the executor returned an error or nothing. The script may have run.
 	ErrExecutorFailed = errors.New("tracon: the executor failed")
+	// ErrUnknown: the executor cannot tell what became of the script. It may have run.
+	ErrUnknown = errors.New("tracon: unknown what became of the script")
 	// ErrClosed: the runner takes no more calls.
 	ErrClosed = fmt.Errorf("%w: the runner is closed", ErrBusy)
 	// ErrDefaultExecutor: New was asked to require a custom executor and found the built-in default.
@@ -150,7 +152,7 @@ func RecordText(r toolcall.Record) string {
 			return ModelText(Outcome{Ending: e}, nil)
 		}
 	}
-	for _, err := range []error{ErrBusy, audit.ErrUnavailable, ErrExecutorUnavailable, ErrExecutorFailed, ErrCancelled} {
+	for _, err := range []error{ErrBusy, audit.ErrUnavailable, ErrExecutorUnavailable, ErrExecutorFailed, ErrUnknown, ErrCancelled} {
 		if Code(Outcome{}, err) == r.Ending {
 			return ModelText(Outcome{}, err)
 		}

@@ -26,8 +26,9 @@ type Executor interface {
 	// # Errors
 	//
 	// ErrInvalidRequest for a Request that is not Valid. An error that wraps
-	// ErrUnavailable when the script was definitely not started. Any other error is
-	// a failed run. The text of an error goes to the operator only.
+	// ErrUnavailable when the script was definitely not started, and one that wraps
+	// ErrUnknown when nobody can tell what became of it. Any other error is a failed
+	// run. The text of an error goes to the operator only.
 	Execute(ctx context.Context, req Request) (Result, error)
 }
 
@@ -37,6 +38,9 @@ var (
 	ErrInvalidRequest = errors.New("executor: the request came through no gate")
 	// ErrUnavailable is wrapped when the script was not started.
 	ErrUnavailable = errors.New("executor: not started")
+	// ErrUnknown is wrapped when the script may have run, and nobody can tell what
+	// became of it: the host that had it is gone.
+	ErrUnknown = errors.New("executor: unknown what became of the script")
 )
 
 // Func makes an Executor of a function.

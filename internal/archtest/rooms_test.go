@@ -86,10 +86,11 @@ var rooms = map[string]rule{
 
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
+	"internal/broker":      {"", "github.com/nats-io/nats-server/v2 github.com/nats-io/nkeys", false, "a NATS server within this process: the only importer of it"},
 	"internal/cli":         {". access admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/ownfile internal/spool internal/strictjson internal/textdiff internal/witness retention serve/httpapi/client skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires, or to a server, through the typed client"},
 	"internal/config":      {"access bundle gate internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"executor executor/executortest executor/executortest/hostile executor/interpreter gate", "", true, "the suites against an executor that is deployed; no wing, so that a binary may hold it"},
-	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant idempotency image internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/turns internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/mcpserver serve/limit serve/oidc serve/runs skill slot store store/memstore store/postgres store/sqlite toolset", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/interpreter executor/process executor/sandbox fsck gate grant idempotency image internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/turns internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/mcpserver serve/limit serve/oidc serve/runnerapi serve/runs skill slot store store/memstore store/postgres store/sqlite toolset wire/ticket", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"access audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
@@ -151,7 +152,7 @@ var bans = map[string]struct{ rooms, why string }{
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
 	"net/http":       {"examples/embed executor/remote internal/cli internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
-	"net":            {"executor/executortest/hostile executor/fleet internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
+	"net":            {"executor/executortest/hostile executor/fleet internal/broker internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
 	"testing":        {"internal/gatecase internal/pgserver internal/toolcase store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},
