@@ -40,7 +40,7 @@ func Load(src Source) (*Config, error) {
 	if src.Getenv == nil {
 		src.Getenv = func(string) string { return "" }
 	}
-	c := &Config{Store: Sqlite, Executor: defaultExecutor(), Content: bundle.Limits{}.OrDefaults(), Serve: Serve{Listen: DefaultListen, TracesShare: 1}, origins: map[string]string{}}
+	c := &Config{Store: Sqlite, Executor: defaultExecutor(), Content: bundle.Limits{}.OrDefaults(), Serve: Serve{Listen: DefaultListen, TracesShare: 1}, Runner: Runner{Listen: DefaultRunnerListen, Name: DefaultRunnerName}, origins: map[string]string{}}
 	c.Data, c.State = defaultData(src.Getenv), defaultState(src.Getenv)
 	if err := c.readFile(src); err != nil {
 		return nil, err

@@ -44,7 +44,8 @@ type Config struct {
 	Content                                      bundle.Limits
 	Quota                                        access.Quota
 
-	Serve Serve // what `tracon serve` alone is told
+	Serve  Serve  // what `tracon serve` is told, and `tracon runner serve` in part
+	Runner Runner // what `tracon runner serve` alone is told
 
 	Server  string // that the verbs act on in place of the data folder; empty: none
 	KeyFile string // with the key for it; absolute; empty: none
@@ -109,7 +110,7 @@ func (f folder) list(s string) []string {
 func (s Setting) Env() string { return "TRACON_" + strings.ToUpper(s.Key) }
 
 // Settings is the table of all settings, in the order in which they are shown.
-var Settings = slices.Concat(settings, serveSettings)
+var Settings = slices.Concat(settings, serveSettings, runnerSettings)
 
 // settings are those that every verb reads.
 var settings = []Setting{

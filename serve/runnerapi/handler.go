@@ -52,7 +52,7 @@ func (s *Service) known(run bool, next func(http.ResponseWriter, *http.Request, 
 	return func(w http.ResponseWriter, r *http.Request) {
 		peer, credential, err := s.c.Peers.Peer(r)
 		if err != nil {
-			if !errors.Is(err, ErrStranger) {
+			if !errors.Is(err, ErrStranger) && !errors.Is(err, tracon.ErrBusy) {
 				s.c.Logger.Error("who asks could not be found out", "err", err)
 			}
 			refuse(w, s.Problem(wire.Run{}, err))
