@@ -80,7 +80,12 @@ func (s *served) command(words ...string) *exec.Cmd {
 // start starts it and returns when it serves.
 func (s *served) start() *served {
 	s.t.Helper()
-	c := s.command("serve", "--json")
+	return s.startAs("serve", "--json")
+}
+
+func (s *served) startAs(words ...string) *served {
+	s.t.Helper()
+	c := s.command(words...)
 	out, err := c.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)
