@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
@@ -37,9 +38,18 @@ func (l *local) Examine(ctx context.Context, tier grant.Tier) (examination, erro
 	if err != nil {
 		findings = append(findings, finding{"executor", false, err.Error(), "mend what the sentence names"})
 	} else {
-		findings = append(findings, finding{"executor", true, fmt.Sprintf("%s, tier %s", posture.Executor, posture.Tier), ""})
+		findings = append(findings, finding{"executor", true, standing(posture), ""})
 	}
 	return concluded(findings, tier, need, host, policy, posture), nil
+}
+
+// standing is how an executor stands, in words.
+func standing(p executor.Posture) string {
+	s := fmt.Sprintf("%s, tier %s", p.Executor, p.Tier)
+	if p.Claimed {
+		s += ", as it claims: nobody here has proved it"
+	}
+	return s
 }
 
 func (l *local) examine(ctx context.Context) ([]finding, error) {

@@ -211,6 +211,6 @@ func (r *remote) Examine(ctx context.Context, tier grant.Tier) (examination, err
 		posture.Walls = append(posture.Walls, executor.Wall(w))
 	}
 	findings = append(findings, finding{"host's switch", host.Enabled, mark(host.Enabled, "on", "off"), mark(host.Enabled, "", "`tracon policy set --host --enabled`")},
-		finding{"executor", true, fmt.Sprintf("%s, tier %s", posture.Executor, posture.Tier), ""})
+		finding{"executor", true, standing(posture), ""})
 	return concluded(findings, tier, need, host, policy, posture), nil
 }

@@ -31,6 +31,7 @@ type Config struct {
 	TrustClaimed bool
 	Skills       []string // folders that hold skills; absolute
 	Executor     string
+	Remote       Remote   // what the executor "remote" is told
 	Folders      []string // folders that a sandboxed script sees besides /usr; absolute
 	Runtime      string   // folder for staging; empty: the user's runtime folder
 
@@ -75,7 +76,7 @@ const (
 )
 
 // Executors are the names of the executors, the default of Linux first.
-var Executors = []string{"sandbox", "process"}
+var Executors = []string{"sandbox", "process", "remote"}
 
 // defaultExecutor is the strongest that the platform has.
 func defaultExecutor() string {
@@ -110,7 +111,7 @@ func (f folder) list(s string) []string {
 func (s Setting) Env() string { return "TRACON_" + strings.ToUpper(s.Key) }
 
 // Settings is the table of all settings, in the order in which they are shown.
-var Settings = slices.Concat(settings, serveSettings, runnerSettings)
+var Settings = slices.Concat(settings, remoteSettings, serveSettings, runnerSettings)
 
 // settings are those that every verb reads.
 var settings = []Setting{
@@ -158,7 +159,7 @@ var settings = []Setting{
 	whole("witness_quorum", "how many of them must have cosigned, or nothing runs; 0: none has to", func(c *Config) *int { return &c.WitnessQuorum }),
 	boolean("enabled", "the host's switch: off, and nothing runs", func(c *Config) *bool { return &c.Enabled }),
 	boolean("production", "switches off what is convenient on a laptop, such as run --grant", func(c *Config) *bool { return &c.Production }),
-	{Key: "interpreters", dict: true, Doc: "allow-list: file extension to an interpreter's absolute path, or to runtime:NAME:/path for one in a runtime; empty, and nothing runs",
+	{Key: "interpreters", dict: true, Doc: "allow-list: file extension to an interpreter's absolute path, or to runtime:NAME:/path for one in a runtime, or to runtime:NAME for one of a runner; empty, and nothing runs",
 		set: setInterpreters,
 		text: func(c *Config) string {
 			var pairs []string
@@ -170,7 +171,7 @@ var settings = []Setting{
 	{Key: "skills", list: true, Doc: "folders that hold skills, the first wins where two have one name",
 		set:  func(c *Config, s string, f folder) error { c.Skills = f.list(s); return nil },
 		text: func(c *Config) string { return strings.Join(c.Skills, ",") }},
-	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off",
+	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off, remote asks a runner service",
 		set: func(c *Config, s string, _ folder) error {
 			if !slices.Contains(Executors, s) {
 				return fmt.Errorf("%q is not an executor; there is: %s", s, strings.Join(Executors, ", "))

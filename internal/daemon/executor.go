@@ -10,11 +10,13 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/internal/config"
 )
 
-// A Local is an executor of this host. Whoever opened it closes it.
+// A Local is an executor that this process opened: of this host, or one that asks another.
+// Whoever opened it closes it.
 type Local interface {
 	executor.Executor
 	executor.Posturer
@@ -41,6 +43,8 @@ func openExecutor(c *config.Config, name string, names func(context.Context) (ma
 			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)
 		}
 		e, err = process.New(process.Config{Runtime: c.Runtime, Logger: logger})
+	case remote.Name:
+		e, err = openRemote(c.Remote)
 	default:
 		err = errors.New("there is no such executor")
 	}
