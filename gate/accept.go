@@ -30,7 +30,7 @@ import (
 //
 // Those of Admit.
 func (g *Gate) Accept(ctx context.Context, d Delivery, s Standing) (Request, error) {
-	call := Call{ID: id.New(), Tenant: d.Tenant, Actor: d.Peer.Name, Skill: d.Skill, Script: d.Script, Live: d.Live}
+	call := Call{ID: id.New(), Tenant: d.Tenant, Actor: d.Peer.Name, Skill: d.Skill, Script: d.Script, Live: d.Live, Still: d.Peer.Still}
 	req, err := g.accept(ctx, call, d, s)
 	if denial, ok := errors.AsType[*Denial](err); ok {
 		if lerr := g.refusedDelivery(ctx, call, d, denial); lerr != nil {

@@ -329,9 +329,21 @@ func TestConfirmOfDeliveries(t *testing.T) {
 		}},
 		{"a wall is asked for now", gate.TierGate, func(r *gate.Reception) { r.RequireWalls = []string{"memory"} }},
 	}
+	gone := false
+	tests = append(tests, struct {
+		name   string
+		gate   gate.Name
+		change func(r *gate.Reception)
+	}{"T11: the peer's key was revoked", gate.GrantGate, func(*gate.Reception) { gone = true }})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newReceiver(t)
+			r.d.Peer.Still = func(context.Context) error {
+				if gone {
+					return gate.ErrDenied
+				}
+				return nil
+			}
 			req, err := r.gate().Accept(t.Context(), r.d, r.Standing)
 			if err != nil {
 				t.Fatal(err)

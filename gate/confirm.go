@@ -27,11 +27,11 @@ func (g *Gate) Confirm(ctx context.Context, req Request) error {
 		return err
 	}
 	s := req.s
-	if s.open.peer.Name != "" {
-		return g.stillReceived(ctx, req)
-	}
 	if err := s.mayStill(ctx); err != nil {
 		return err
+	}
+	if s.open.peer.Name != "" {
+		return g.stillReceived(ctx, req)
 	}
 	host, policy, err := g.rules(ctx, s.open.tenant)
 	if err != nil {

@@ -72,6 +72,8 @@ type Peer struct {
 	Name       string   // for the log
 	Tenants    []string // for which it may ask
 	AllTenants bool     // it may ask for every tenant
+
+	Still func(ctx context.Context) error // as that of [Call]
 }
 
 // may says why the peer may not ask for the tenant, or nil.

@@ -1,6 +1,7 @@
 package runnerapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -64,8 +65,18 @@ func (s *Service) known(run bool, next func(http.ResponseWriter, *http.Request, 
 			return
 		}
 		defer leave()
+		peer.Still = func(ctx context.Context) error { return s.still(r.WithContext(ctx), peer.Name) }
 		next(w, r, peer)
 	}
+}
+
+// still says whether r's credential lets the peer in yet (T11).
+func (s *Service) still(r *http.Request, name string) error {
+	now, _, err := s.c.Peers.Peer(r)
+	if errors.Is(err, ErrStranger) || err == nil && now.Name != name {
+		return fmt.Errorf("%w: the peer's credential lets it in no more", gate.ErrDenied)
+	}
+	return err
 }
 
 // body reads the request's body with read, within the peer's share and in time. The

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -502,4 +503,59 @@ func TestOtherRequests(t *testing.T) {
 	if res.StatusCode != 403 {
 		t.Errorf("a request of a web page: %d", res.StatusCode)
 	}
+}
+
+// turncoat is a peer whose key is revoked when it says so.
+type turncoat struct{ revoked atomic.Bool }
+
+func (p *turncoat) Peer(r *http.Request) (gate.Peer, string, error) {
+	if p.revoked.Load() {
+		return gate.Peer{}, "", runnerapi.ErrStranger
+	}
+	return gate.Peer{Name: r.Header.Get("Authorization"), AllTenants: true}, "k", nil
+}
+
+// T11: a run that waits for its slot while its peer's key is revoked never runs; the
+// one that has its slot goes on.
+func TestKeyRevokedWhileWaiting(t *testing.T) {
+	began, let, key := make(chan struct{}, 9), make(chan struct{}), &turncoat{}
+	s := newService(t, func(context.Context, executor.Request) (executor.Result, error) {
+		began <- struct{}{}
+		<-let
+		return executor.Result{Ending: executor.Exited(0)}, nil
+	}, func(c *runnerapi.Config, r *tracon.Config, _ *gate.Reception) {
+		c.Peers, r.Slots, r.SlotWait = key, 1, time.Hour
+	})
+	codes := make(chan int, 1)
+	post := func() {
+		res, err := s.http.Client().Post(s.http.URL+"/runs", "application/json", strings.NewReader(plain("acme")))
+		if err != nil {
+			t.Error(err)
+			codes <- 0
+			return
+		}
+		_ = res.Body.Close()
+		codes <- res.StatusCode
+	}
+	key.revoked.Store(false)
+	s.http.Client().Transport = named{s.http.Client().Transport}
+	go post()
+	<-began
+	go post()
+	for s.runner.Stats().Waiting == 0 {
+		runtime.Gosched()
+	}
+	key.revoked.Store(true)
+	close(let)
+	if a, b := <-codes, <-codes; a+b != 200+403 {
+		t.Errorf("they got %d and %d, want 200 for the one that ran and 403 for the one that waited", a, b)
+	}
+}
+
+// named sends each request as the peer "one".
+type named struct{ http.RoundTripper }
+
+func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Authorization", "one")
+	return n.RoundTripper.RoundTrip(r)
 }
