@@ -16,10 +16,11 @@ import (
 )
 
 func (a *app) conformanceCmd() *cobra.Command {
-	return group("conformance", "See on this host whether the configured executor does what it says",
+	return group("conformance", "See whether the configured executor, or a runner service, does what it says",
 		`  tracon conformance executor
-  tracon conformance hostile --wall network`,
-		here(a.executorCmd()), here(a.hostileCmd()))
+  tracon conformance hostile --wall network
+  tracon conformance runner https://runner.example.com --key-file runner.key`,
+		here(a.executorCmd()), here(a.hostileCmd()), here(a.conformanceRunnerCmd()))
 }
 
 func (a *app) hostileCmd() *cobra.Command {
