@@ -220,11 +220,17 @@ const holding = "echo begun; cat \"$1\" >/dev/null; echo went-on\n"
 
 // setUp has the tenant run the script, and returns the client to run it with.
 func (s *served) setUp(tenant, script string) *client.Client {
+	s.t.Helper()
+	return s.setUpBy("/bin/sh", tenant, script)
+}
+
+// setUpBy is setUp with the interpreter of the allow-list.
+func (s *served) setUpBy(shell, tenant, script string) *client.Client {
 	t := s.t
 	t.Helper()
 	ctx := t.Context()
 	yes, long := true, float64(600)
-	if _, err := s.as("").ChangeHost(ctx, "*", client.HostChange{Enabled: &yes, Interpreters: map[string]string{"sh": "/bin/sh"}}); err != nil {
+	if _, err := s.as("").ChangeHost(ctx, "*", client.HostChange{Enabled: &yes, Interpreters: map[string]string{"sh": shell}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.as("").CreateTenant(ctx, client.NewTenant{Name: tenant}); err != nil {

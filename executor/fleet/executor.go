@@ -25,7 +25,7 @@ const Name = "fleet"
 const (
 	DefaultWait  = 30 * time.Second
 	DefaultBeat  = 2 * time.Second
-	DefaultLost  = 15 * time.Second
+	DefaultLost  = 10 * time.Second
 	DefaultReply = 5 * time.Second
 )
 
@@ -172,5 +172,9 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	if err != nil {
 		return executor.Result{}, err
 	}
-	return handover.Result(req, answer)
+	res, err := handover.Result(req, answer)
+	if err == nil && !grant.Tier(answer.More.Tier).Meets(e.c.Tier) { // M09
+		return executor.Result{}, fmt.Errorf("%w: it ran at the tier %.40q, and %q was asked for", handover.ErrAnswer, answer.More.Tier, e.c.Tier)
+	}
+	return res, err
 }

@@ -39,6 +39,10 @@ type Joining struct {
 	// Info tells what the runner is and does. Its Slots bound the runs that are taken.
 	Info func(context.Context) (wire.Info, error)
 
+	// After is when it begins to take runs; before, it says that it is busy. A runner
+	// that was just started takes no tickets yet. Zero: at once.
+	After time.Time
+
 	Content  bundle.Limits // of a closure
 	Closures int64         // bytes of closures that are kept for later runs; zero: DefaultClosures
 
@@ -162,7 +166,7 @@ func (m *Member) offer(r micro.Request) {
 		p.Code = "busy"
 	case info.Draining || m.isLeft():
 		p.Code = "draining"
-	case info.Busy >= info.Slots || !m.keep(o, info.Slots):
+	case time.Now().Before(m.c.After) || info.Busy >= info.Slots || !m.keep(o, info.Slots):
 		p.Code = "busy"
 	default:
 		p.Lacks = m.lacks(o)

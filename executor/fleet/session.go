@@ -186,7 +186,7 @@ func (s *session) beat(came <-chan event) {
 				s.rest(e)
 				return
 			}
-		} else if time.Since(heard) > s.m.c.Lost {
+		} else if left := s.m.life.Err() != nil; left || time.Since(heard) > s.m.c.Lost {
 			s.halt(ErrHostLost)
 			if ended {
 				s.m.c.Logger.Warn("nobody heard of a run's end", "run", s.Run)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/ownfile"
 )
@@ -20,7 +21,8 @@ import (
 const firstKeyFile = "first.key"
 
 func (a *app) serveCmd() *cobra.Command {
-	return &cobra.Command{
+	inFleet := false
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the management API, runs, and /mcp for models",
 		Long: `Serves the management API, runs and, at /mcp, models, until an interrupt or SIGTERM. It then takes no more runs, waits for those under way (drain), stops the
@@ -36,6 +38,7 @@ data folder. Whoever has read it removes that file.
 What it is told stands in the configuration; ` + "`tracon config print`" + ` shows it. What must not
 be is said at the start, all of it at once. Its log is JSON, on standard error.`,
 		Example: `  tracon serve
+  tracon serve --fleet
   TRACON_LISTEN=127.0.0.1:9000 tracon --config /etc/tracon.yaml serve`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,13 +49,23 @@ be is said at the start, all of it at once. Its log is JSON, on standard error.`
 			if c.Server != "" {
 				return hint(fmt.Errorf("the setting server names %s, and serve is a server itself", c.Server), "take --server, or TRACON_SERVER, away")
 			}
+			load := func() (*config.Config, error) {
+				c, err := a.load()
+				if err == nil && inFleet {
+					c.UseFleet()
+				}
+				return c, err
+			}
+			if c, err = load(); err != nil {
+				return err
+			}
 			reload := make(chan os.Signal, 1)
 			signal.Notify(reload, syscall.SIGHUP)
 			defer signal.Stop(reload)
 			hurry, calm := toldTwice()
 			defer calm()
 			err = daemon.Serve(cmd.Context(), c, daemon.ServeOptions{
-				Load: a.load, Reload: reload, Hurry: hurry, Version: version().Version,
+				Load: load, Reload: reload, Hurry: hurry, Version: version().Version,
 				Logger:  slog.New(slog.NewJSONHandler(a.err, nil)),
 				Started: func(s daemon.Started) error { return a.started(c.Data, s) },
 			})
@@ -66,6 +79,8 @@ be is said at the start, all of it at once. Its log is JSON, on standard error.`
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&inFleet, "fleet", false, "run scripts by runners that join here, at fleet_listen or "+config.DefaultFleetListen)
+	return cmd
 }
 
 // toldTwice returns a channel that is closed when the program has been told twice to

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/strictyaml"
 )
 
@@ -40,7 +41,7 @@ func Load(src Source) (*Config, error) {
 	if src.Getenv == nil {
 		src.Getenv = func(string) string { return "" }
 	}
-	c := &Config{Store: Sqlite, Executor: defaultExecutor(), Content: bundle.Limits{}.OrDefaults(), Serve: Serve{Listen: DefaultListen, TracesShare: 1}, Runner: Runner{Listen: DefaultRunnerListen, Name: DefaultRunnerName}, origins: map[string]string{}}
+	c := &Config{Store: Sqlite, Executor: defaultExecutor(), Content: bundle.Limits{}.OrDefaults(), Serve: Serve{Listen: DefaultListen, TracesShare: 1}, Fleet: Fleet{Tier: grant.Sandbox}, Runner: Runner{Listen: DefaultRunnerListen, Name: DefaultRunnerName}, origins: map[string]string{}}
 	c.Data, c.State = defaultData(src.Getenv), defaultState(src.Getenv)
 	if err := c.readFile(src); err != nil {
 		return nil, err

@@ -32,6 +32,7 @@ type Config struct {
 	Skills       []string // folders that hold skills; absolute
 	Executor     string
 	Remote       Remote   // what the executor "remote" is told
+	Fleet        Fleet    // what the executor "fleet" is told, and a runner that joins one
 	Folders      []string // folders that a sandboxed script sees besides /usr; absolute
 	Runtime      string   // folder for staging; empty: the user's runtime folder
 
@@ -76,7 +77,7 @@ const (
 )
 
 // Executors are the names of the executors, the default of Linux first.
-var Executors = []string{"sandbox", "process", "remote"}
+var Executors = []string{"sandbox", "process", "remote", "fleet"}
 
 // defaultExecutor is the strongest that the platform has.
 func defaultExecutor() string {
@@ -111,7 +112,7 @@ func (f folder) list(s string) []string {
 func (s Setting) Env() string { return "TRACON_" + strings.ToUpper(s.Key) }
 
 // Settings is the table of all settings, in the order in which they are shown.
-var Settings = slices.Concat(settings, remoteSettings, serveSettings, runnerSettings)
+var Settings = slices.Concat(settings, remoteSettings, fleetSettings, serveSettings, runnerSettings)
 
 // settings are those that every verb reads.
 var settings = []Setting{
@@ -171,7 +172,7 @@ var settings = []Setting{
 	{Key: "skills", list: true, Doc: "folders that hold skills, the first wins where two have one name",
 		set:  func(c *Config, s string, f folder) error { c.Skills = f.list(s); return nil },
 		text: func(c *Config) string { return strings.Join(c.Skills, ",") }},
-	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off, remote asks a runner service",
+	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off, remote asks a runner service, fleet many of them",
 		set: func(c *Config, s string, _ folder) error {
 			if !slices.Contains(Executors, s) {
 				return fmt.Errorf("%q is not an executor; there is: %s", s, strings.Join(Executors, ", "))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/fleet"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/executor/sandbox"
@@ -45,6 +46,8 @@ func openExecutor(c *config.Config, name string, names func(context.Context) (ma
 		e, err = process.New(process.Config{Runtime: c.Runtime, Logger: logger})
 	case remote.Name:
 		e, err = openRemote(c.Remote)
+	case fleet.Name:
+		e, err = openFleet(c, logger)
 	default:
 		err = errors.New("there is no such executor")
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/interpreter"
-	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/config"
@@ -67,7 +66,7 @@ func (f *fixed) Host(ctx context.Context) (gate.Host, error) {
 		if old, ok := f.probed[ext]; ok && (!inside || !old.Image.IsZero()) {
 			continue
 		}
-		if f.c.Executor == remote.Name {
+		if away(f.c.Executor) {
 			// What is no name of a runtime stays a path, which the executor refuses.
 			if f.probed[ext], err = elsewhere(ext, text); err != nil {
 				f.probed[ext] = gate.Interpreter{Path: text}
@@ -132,7 +131,7 @@ func inside(ext, name, path string, digest bundle.Digest, images *image.Store) (
 // this host or "runtime:NAME:/path", or, where text is empty, wherever it is on
 // this host. It returns it as an entry of the allow-list.
 func (h *House) Probe(ctx context.Context, ext, text string) (gate.Interpreter, error) {
-	if h.Config.Executor == remote.Name {
+	if away(h.Config.Executor) {
 		return elsewhere(ext, text)
 	}
 	kept, err := h.Store.Host(ctx)

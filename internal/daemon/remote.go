@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracon-go/tracon/executor/fleet"
 	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/config"
@@ -104,6 +105,9 @@ func clientCertificate(certFile, keyFile string) (tls.Certificate, error) {
 	}
 	return tls.X509KeyPair(cert, key)
 }
+
+// away reports whether the executor sends scripts to other hosts.
+func away(executor string) bool { return executor == remote.Name || executor == fleet.Name }
 
 // elsewhere is an entry of the allow-list of a host whose scripts run elsewhere: the
 // name of a runtime there, and never a path.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/executor/fleet"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
@@ -130,6 +131,10 @@ func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, met
 	if err := o.Started(scheme + "://" + l.Addr().String()); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	member, err := h.joinFleet(ctx, service, reception, o.Logger)
+	if err != nil {
+		return errors.Join(fmt.Errorf("joining the fleet: %w", err), l.Close())
+	}
 	n := newNotify()
 	n.tell("READY=1")
 	o.Logger.Info("the runner serves", "name", c.Runner.Name, "address", l.Addr().String(), "runtimes", slices.Sorted(maps.Keys(reception.Runtimes)), "version", o.Version)
@@ -137,22 +142,28 @@ func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, met
 	go func() { failed <- serve() }()
 	select {
 	case err = <-failed:
-		return errors.Join(fmt.Errorf("the listener of the runner: %w", err), stopRunner(c, service, runner, srv, o))
+		return errors.Join(fmt.Errorf("the listener of the runner: %w", err), stopRunner(c, service, runner, srv, member, o))
 	case <-ctx.Done():
 	}
 	n.tell("STOPPING=1")
-	return stopRunner(c, service, runner, srv, o)
+	return stopRunner(c, service, runner, srv, member, o)
 }
 
 // stopRunner drains: who asks meanwhile is told so, and those under way get their
 // answers.
-func stopRunner(c *config.Config, service *runnerapi.Service, runner *tracon.Runner, srv *http.Server, o RunnerOptions) error {
+func stopRunner(c *config.Config, service *runnerapi.Service, runner *tracon.Runner, srv *http.Server, member *fleet.Member, o RunnerOptions) error {
 	drain := cmp.Or(c.Serve.Drain, DefaultDrain)
 	o.Logger.Info("the runner drains", "drain", drain.String())
 	service.Drain()
 	until, stop := context.WithTimeout(context.Background(), drain)
 	defer stop()
+	if member != nil {
+		member.Drain()
+	}
 	err := runner.Close(until)
+	if member != nil {
+		err = errors.Join(err, member.Close(until)) // the ends are written; whoever waits for them is told
+	}
 	words, silence := context.WithTimeout(context.Background(), lastWords)
 	defer silence()
 	if srv.Shutdown(words) != nil {
@@ -303,7 +314,7 @@ func checkRunner(c *config.Config, now time.Time) error {
 	if r.Tickets && len(r.TicketKeys) == 0 {
 		u.add("runner_tickets is true, and nobody's keys are known: set runner_ticket_keys.")
 	}
-	for _, check := range []func(*UnsafeError, *config.Config, time.Time){checkTLS, checkRooms} {
+	for _, check := range []func(*UnsafeError, *config.Config, time.Time){checkTLS, checkRooms, checkJoin} {
 		check(u, c, now)
 	}
 	if len(u.Problems) == 0 {

@@ -195,6 +195,7 @@ type plan struct {
 
 // prepare makes a plan. Nothing holds of one that fails.
 func (s *server) prepare(ctx context.Context, c *config.Config) (p plan, err error) {
+	c.Fleet.Within = true
 	p.c = c
 	if p.doors, err = s.doors.prepare(c); err != nil {
 		return p, err

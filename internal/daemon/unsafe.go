@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/serve/oidc"
 )
@@ -31,7 +30,7 @@ func (e *UnsafeError) Error() string {
 // checkServe says everything at once that c must not say for a server, or nil.
 func checkServe(c *config.Config, now time.Time) error {
 	u := &UnsafeError{}
-	for _, check := range []func(*UnsafeError, *config.Config, time.Time){checkDoors, checkTLS, checkWho, checkRooms, checkRemote, checkProduction} {
+	for _, check := range []func(*UnsafeError, *config.Config, time.Time){checkDoors, checkTLS, checkWho, checkRooms, checkRemote, checkFleet, checkProduction} {
 		check(u, c, now)
 	}
 	if len(u.Problems) == 0 {
@@ -175,7 +174,7 @@ func checkProduction(u *UnsafeError, c *config.Config, _ time.Time) {
 	if c.Executor == Process {
 		u.add("production is true, and executor is %s, which walls nothing off: tenants would read the database and its keys.", Process)
 	}
-	if c.TrustClaimed && c.Executor != remote.Name { // of what runs elsewhere there is no more than its word, to an operator who gives his for it
+	if c.TrustClaimed && !away(c.Executor) { // of what runs elsewhere there is no more than its word, to an operator who gives his for it
 		u.add("production is true, and trust_claimed takes an executor's own word for its walls: set it to false.")
 	}
 	if c.Serve.InsecurePlaintext {
