@@ -180,7 +180,7 @@ func TestCase54(t *testing.T) {
 			a.More.Outputs = []wire.File{{Path: "../../etc/passwd", Data: []byte("x")}}
 		}), remote.Violation, true},
 		{"M02: a file too large", answering(t, func(a *wire.Answer) {
-			a.More.Outputs = []wire.File{{Path: "outputs/a", Data: make([]byte, 4097)}}
+			a.More.Outputs = []wire.File{{Path: "a", Data: make([]byte, 4097)}}
 		}), remote.Violation, true},
 		{"M02: without an end", func(w http.ResponseWriter, r *http.Request) { long(w, r, 0, strings.Repeat("x", 64<<10)) }, remote.TooLarge, true},
 		{"10 GB, as it says", func(w http.ResponseWriter, r *http.Request) {

@@ -69,6 +69,9 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		{words: "key show nope --tenant acme", fails: true},
 		{words: "key rotate nope --tenant acme", fails: true},
 		{words: "key revoke nope --tenant acme", fails: true},
+		{words: "runner key create host --tenants acme"},
+		{words: "runner key list"},
+		{words: "runner key revoke nope", fails: true},
 		{words: "tenant delete acme --preview"},
 		{words: "tenant delete acme", fails: true},
 		{words: "runtime list"},
@@ -80,7 +83,7 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		{words: "conformance hostile --list"},
 	}
 	// What needs a deployed executor, or never ends, is in the scripts of the real binary.
-	elsewhere := []string{"run", "explain", "doctor", "conformance executor", "witness serve", "serve", "mcp"}
+	elsewhere := []string{"run", "explain", "doctor", "conformance executor", "conformance runner", "runner serve", "witness serve", "serve", "mcp"}
 
 	named := map[string]bool{}
 	for _, words := range elsewhere {
