@@ -42,10 +42,11 @@ func (e *Executor) Info(ctx context.Context) (wire.Info, error) {
 		return wire.Info{}, &Error{Kind: Unreachable, Err: told(err)}
 	}
 	defer func() { _ = answer.Body.Close() }()
-	switch s := answer.StatusCode; {
-	case s == http.StatusNotFound || s == http.StatusMethodNotAllowed || s == http.StatusNotImplemented:
-		return wire.Info{}, nil
-	case s/100 != 2:
+	switch answer.StatusCode {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusGone, http.StatusNotImplemented:
+		return wire.Info{}, nil // it knows POST runs alone
+	}
+	if answer.StatusCode/100 != 2 {
 		f := problem(answer)
 		f.Unknown = false // info starts nothing
 		return wire.Info{}, f
