@@ -43,7 +43,9 @@ func (r *remote) Run(ctx context.Context, c gate.Call) (ran, error) {
 	var run client.Run
 	var err error
 	if c.Live == nil {
-		run, err = r.c.StartRun(ctx, n, client.RunOptions{})
+		if run, err = r.c.StartRun(ctx, n, client.RunOptions{}); err == nil {
+			run, err = r.whole(ctx, run)
+		}
 	} else {
 		run, err = r.follow(ctx, n, c.Live)
 	}
@@ -76,7 +78,7 @@ func (r *remote) follow(ctx context.Context, n client.NewRun, live *gate.Live) (
 		}
 	}
 	if run.State == client.RunEnded {
-		return r.withFiles(ctx, run)
+		return r.whole(ctx, run)
 	}
 	// Somebody interrupted it, or the connection broke: nobody watches it any more.
 	after, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
@@ -90,22 +92,58 @@ func (r *remote) follow(ctx context.Context, n client.NewRun, live *gate.Live) (
 	if run.State != client.RunEnded {
 		return run, &begun{id, fmt.Sprintf("the run %s was told to stop, and has not ended yet", id)}
 	}
-	return r.withFiles(after, run)
+	return r.whole(after, run)
 }
 
-// withFiles gets the files of a run that came without their data.
-func (r *remote) withFiles(ctx context.Context, run client.Run) (client.Run, error) {
+// whole gets what of a run that has ended did not come with it: files, and streams that the
+// server left out.
+func (r *remote) whole(ctx context.Context, run client.Run) (client.Run, error) {
 	for i, f := range run.Outputs {
 		if f.Data != nil || f.Size == 0 {
 			continue
 		}
-		var b bytes.Buffer
-		if err := r.c.RunOutput(ctx, run.ID, f.Path, &b); err != nil {
+		data, err := inPlace(ctx, func(b *bytes.Buffer) error { return r.c.RunOutput(ctx, run.ID, f.Path, b) })
+		if err != nil {
 			return run, &begun{run.ID, fmt.Sprintf("the file %s of the run %s: %v", f.Path, run.ID, err)}
 		}
-		run.Outputs[i].Data = b.Bytes()
+		run.Outputs[i].Data = data
+	}
+	for _, stream := range []struct {
+		name string
+		text **string
+		size int
+	}{{"stdout", &run.Stdout, run.StdoutBytes}, {"stderr", &run.Stderr, run.StderrBytes}} {
+		if !run.OutputLeftOut || *stream.text != nil || stream.size == 0 {
+			continue
+		}
+		data, err := inPlace(ctx, func(b *bytes.Buffer) error { return r.c.RunStream(ctx, run.ID, stream.name, b) })
+		if err != nil {
+			return run, &begun{run.ID, fmt.Sprintf("what the run %s wrote to %s: %v", run.ID, stream.name, err)}
+		}
+		text := string(data)
+		*stream.text = &text
 	}
 	return run, nil
+}
+
+// placeTime is how long a part of a run is asked for while the server says that too many are.
+const placeTime = time.Minute
+
+// inPlace returns what get wrote, once the server has a place for it.
+func inPlace(ctx context.Context, get func(*bytes.Buffer) error) ([]byte, error) {
+	for until := time.Now().Add(placeTime); ; {
+		var b bytes.Buffer
+		err := get(&b)
+		p, ok := errors.AsType[*client.Problem](err)
+		if !ok || p.Code != client.Busy || time.Now().After(until) {
+			return b.Bytes(), err
+		}
+		select {
+		case <-time.After(max(p.RetryAfter, time.Second)):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // notRun is what came of a call that did not come to its end.

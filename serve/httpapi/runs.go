@@ -107,16 +107,6 @@ func (s *server) getRun(ctx context.Context, p access.Principal, in *runID) (*an
 	return &answer[client.Run]{run}, nil
 }
 
-// textOf is how many bytes of output the answer has.
-func textOf(r client.Run) (n int64) {
-	for _, text := range []*string{r.Stdout, r.Stderr} {
-		if text != nil {
-			n += int64(len(*text))
-		}
-	}
-	return n
-}
-
 // run returns the tenant's run as it is here, else as its record tells.
 func (s *server) run(ctx context.Context, tenant, id string) (client.Run, error) {
 	v, err := s.Runs.Run(tenant, id)

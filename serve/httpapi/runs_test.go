@@ -26,7 +26,6 @@ import (
 	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/runs"
-	"github.com/tracon-go/tracon/slot"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -293,48 +292,6 @@ func TestRunBusy(t *testing.T) {
 	h.ask("operator", "POST", "/v1/runs", hello).into(200, nil)
 	h.must(h.config.Runs.Close(t.Context()))
 	h.ask("operator", "POST", "/v1/runs", hello).problem(client.Unavailable)
-}
-
-// B10: a body that is announced takes no room before it comes; as it comes it takes room
-// in steps, and leaves some to calls that are small.
-func TestAnnouncedBodies(t *testing.T) {
-	r, err := runs.New(newHouse(t).runner, runs.Limits{CallBytes: 64 << 20, CallBytesPerTenant: 32 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent := make([]coming, 1000)
-	for i := range silent {
-		silent[i] = coming{runs: r, tenant: "acme", size: maxRunBody}
-	}
-	var got int64
-	for i := 0; i < 200; i++ { // what has begun holds little
-		if _, err := silent[i].Write([]byte("{")); err != nil {
-			t.Fatalf("the body %d: %v", i, err)
-		}
-		got += silent[i].held
-	}
-	if want := int64(200 * firstStep); got != want {
-		t.Errorf("200 bodies of which a byte came hold %d bytes, want %d", got, want)
-	}
-	large := coming{runs: r, tenant: "acme", size: maxRunBody}
-	for err == nil {
-		_, err = large.Write(make([]byte, 8<<10))
-	}
-	if !errors.Is(large.full, slot.ErrBusy) || large.held < 24<<20 || large.held > 28<<20 {
-		t.Errorf("a body without an end: %v, with %d bytes held", large.full, large.held)
-	}
-	small := coming{runs: r, tenant: "acme", size: 100}
-	if _, err := small.Write(make([]byte, 100)); err != nil || small.held != 100 {
-		t.Errorf("a small call beside it: %v, %d held", err, small.held)
-	}
-	for _, c := range append(silent, large, small) {
-		c.release()
-	}
-	if free, err := r.Hold("acme", 32<<20); err != nil {
-		t.Errorf("something is held still: %v", err)
-	} else {
-		free()
-	}
 }
 
 // Preferences: whoever does not want to wait is answered once the run is admitted, who

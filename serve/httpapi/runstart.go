@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,61 +113,18 @@ func (s *server) readRun(tenant string, w http.ResponseWriter, r *http.Request) 
 	}
 	control := http.NewResponseController(w) // where a deadline can be set
 	_ = control.SetReadDeadline(time.Now().Add(DefaultBodyTime + time.Duration(size/bodyRate)*time.Second))
-	came := coming{runs: s.Runs, tenant: tenant, size: size}
-	defer came.release()
-	if _, err := io.CopyBuffer(&came, r.Body, make([]byte, 8<<10)); came.full != nil {
-		return run, digest, busy(w, came.full)
+	came := s.Runs.Body(tenant, size)
+	defer came.Release()
+	if _, err := io.CopyBuffer(came, r.Body, make([]byte, 8<<10)); came.Full() != nil {
+		return run, digest, busy(w, came.Full())
 	} else if err != nil {
 		return run, digest, bodyProblem(err)
 	}
-	body := came.body.Bytes()
+	body := came.Bytes()
 	_ = control.SetReadDeadline(time.Time{})
 	r.Body = http.NoBody // else it is all kept while the run lasts
 	run, err = decodeRun(body)
 	return run, bundle.Sum(body), err
-}
-
-// coming is the body of a new run as it comes: it holds room for what is there, not for
-// what was announced, so that who announces much and sends nothing takes nothing.
-type coming struct {
-	runs   *runs.Runs
-	tenant string
-	size   int64 // as it was announced
-	body   bytes.Buffer
-	held   int64
-	free   []func()
-	full   error // why there is no room
-}
-
-// The steps in which room is held.
-const (
-	firstStep = 16 << 10
-	nextStep  = 256 << 10
-)
-
-// Write implements io.Writer.
-func (c *coming) Write(b []byte) (int, error) {
-	for int64(c.body.Len()+len(b)) > c.held && c.held < c.size {
-		hold, step := c.runs.Hold, int64(firstStep)
-		if c.held > 0 {
-			hold, step = c.runs.HoldMore, nextStep
-		}
-		step = min(step, c.size-c.held)
-		free, err := hold(c.tenant, step)
-		if err != nil {
-			c.full = err
-			return 0, err
-		}
-		c.held += step
-		c.free = append(c.free, free)
-	}
-	return c.body.Write(b)
-}
-
-func (c *coming) release() {
-	for _, free := range c.free {
-		free()
-	}
 }
 
 // decodeRun holds what the document says of a new run; the gates hold the rest.
@@ -240,16 +196,16 @@ func (s *server) await(ctx context.Context, p access.Principal, n newRun, id str
 	if err != nil {
 		return nil, err
 	}
-	return s.state(run), nil
+	return s.state(ctx, run, n.data), nil
 }
 
 // state is the answer for a run as far as it has come.
-func (s *server) state(run client.Run) *started {
+func (s *server) state(ctx context.Context, run client.Run, data bool) *started {
 	status := http.StatusOK
 	if run.State != client.RunEnded {
 		status = http.StatusAccepted
 	}
-	return &started{Status: status, Location: s.Prefix + "/v1/runs/" + run.ID, Body: run}
+	return &started{Status: status, Location: s.Prefix + "/v1/runs/" + run.ID, Body: s.carried(ctx, run, data)}
 }
 
 // outcome is the answer for a run that has ended, or never began.
@@ -260,7 +216,7 @@ func (s *server) outcome(ctx context.Context, p access.Principal, v runs.View, e
 	if err != nil {
 		return nil, s.notRun(ctx, p, v.ID, err)
 	}
-	return s.state(toRun(v, data)), nil
+	return s.state(ctx, toRun(v, data), data), nil
 }
 
 // wasStarted reports whether the script of a run that has ended was started, or may
@@ -336,12 +292,12 @@ func (s *server) once(ctx context.Context, p access.Principal, n newRun) (*start
 			return replay(out), nil
 		}
 		if run, err := s.run(ctx, p.Tenant, found.Run); err == nil { // it ended and nobody kept its answer
-			return replay(s.state(run)), nil
+			return replay(s.state(ctx, run, n.data)), nil
 		}
 		// Another host has it, or this one has not admitted it yet.
 		if limit >= 0 && time.Since(since) >= limit {
-			return replay(s.state(client.Run{ID: found.Run, Tenant: p.Tenant, Actor: p.Actor, Skill: n.call.Skill, Script: n.call.Script,
-				State: client.RunQueued, Begun: found.Begun})), nil
+			return replay(s.state(ctx, client.Run{ID: found.Run, Tenant: p.Tenant, Actor: p.Actor, Skill: n.call.Skill, Script: n.call.Script,
+				State: client.RunQueued, Begun: found.Begun}, false)), nil
 		}
 		select {
 		case <-time.After(pause):
@@ -377,7 +333,11 @@ func (s *server) keepAnswer(ctx context.Context, n newRun, v runs.View) {
 	case !wasStarted(v):
 		s.keyError(ctx, v.ID, s.Store.Drop(ctx, v.Tenant, n.key, v.ID))
 	default:
-		text := encode(toRun(v, n.data))
+		run := toRun(v, n.data)
+		if textOf(run)+dataOf(run) > idempotency.MaxAnswer {
+			run = toRun(v, false)
+		}
+		text := encode(run)
 		if len(text) > idempotency.MaxAnswer {
 			text = encode(toRun(v, false))
 		}
@@ -406,7 +366,7 @@ func (s *server) replayed(ctx context.Context, p access.Principal, n newRun, fou
 			return nil, err
 		}
 	}
-	return replay(s.state(s.settled(ctx, run))), nil
+	return replay(s.state(ctx, s.settled(ctx, run), n.data)), nil
 }
 
 func encode(run client.Run) []byte {

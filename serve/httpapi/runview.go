@@ -43,7 +43,8 @@ func toRun(v runs.View, data bool) client.Run {
 		r.Signal = &n
 	}
 	r.Truncated, r.Replaced = out.Truncated, out.Replaced
-	r.Stdout, r.Stderr, r.StdoutBytes, r.StderrBytes = &out.Stdout, &out.Stderr, len(out.Stdout), len(out.Stderr)
+	stdout, stderr := out.Stdout, out.Stderr // of their own: else who reads them slowly would hold the files too
+	r.Stdout, r.Stderr, r.StdoutBytes, r.StderrBytes = &stdout, &stderr, len(stdout), len(stderr)
 	r.OutputFiles = len(out.Outputs)
 	for _, f := range out.Outputs {
 		o := client.Output{Path: f.Path, Size: int64(len(f.Data))}

@@ -74,6 +74,12 @@ func (c *Client) RunOutput(ctx context.Context, id, file string, w io.Writer) er
 	return c.download(ctx, request{method: http.MethodGet, path: path("v1", "runs", id, "output"), query: params("path", file)}, w)
 }
 
+// RunStream writes what the script wrote to a stream, stdout or stderr, to w, while it is
+// kept.
+func (c *Client) RunStream(ctx context.Context, id, stream string, w io.Writer) error {
+	return c.download(ctx, request{method: http.MethodGet, path: path("v1", "runs", id, stream)}, w)
+}
+
 // Calls returns the records of the tenant's calls, the newest first: of one skill
 // where skill is not empty, and at most limit where that is not zero.
 func (c *Client) Calls(ctx context.Context, skill string, limit int) ([]Call, error) {

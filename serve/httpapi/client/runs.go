@@ -14,8 +14,9 @@ type NewRun struct {
 	Arguments json.RawMessage `json:"arguments,omitempty" required:"false" doc:"one JSON value in the form that the script takes: a list of strings, or an object; none: no arguments"`
 	Inputs    []Input         `json:"inputs,omitempty" nullable:"false" maxItems:"2048" doc:"files that the script finds below inputs/"`
 
-	// OutputData has the files that the script wrote come with the answer, in base64.
-	OutputData bool `json:"outputData,omitempty" doc:"the data of the files that the script wrote come with the answer, in base64; else each is got by itself"`
+	// OutputData has the files that the script wrote come with the answer, in base64,
+	// unless OutputLeftOut of it says that they are to be got by themselves.
+	OutputData bool `json:"outputData,omitempty" doc:"the data of the files that the script wrote come with the answer, in base64, unless outputLeftOut of it is true; else each is got by itself"`
 }
 
 // An Input is one file for a script.
@@ -62,6 +63,10 @@ type Run struct {
 	OutputFiles int      `json:"outputFiles"`
 	OutputBytes int64    `json:"outputBytes"`
 	Notes       []string `json:"notes,omitempty" nullable:"false" doc:"what the user should know"`
+
+	// OutputLeftOut: data of files that were asked for, or a large stream, are not in this
+	// answer. RunOutput and RunStream get them.
+	OutputLeftOut bool `json:"outputLeftOut,omitempty" doc:"data of files that were asked for, or a large stream, are not in this answer, as too many large answers are under way, or as they were not kept with it: GET output, stdout and stderr of the run have them, while they are kept"`
 
 	DurationSeconds float64 `json:"durationSeconds" doc:"of the executor's call, by the host's clock"`
 	WaitedSeconds   float64 `json:"waitedSeconds" doc:"for a slot"`
