@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/tracon-go/tracon"
@@ -80,31 +81,52 @@ func (s *Service) still(r *http.Request, name string) error {
 }
 
 // body reads the request's body with read, within the peer's share and in time. The
-// share is kept until leave is called.
+// share is kept until leave is called. A body counts as it comes: what is announced
+// takes nothing yet, and many clients announce nothing.
 func (s *Service) body(w http.ResponseWriter, r *http.Request, peer gate.Peer, most int64, read func(io.Reader) error) (leave func(), err error) {
-	n := r.ContentLength
-	if n < 0 { // it does not say
-		n = most
-	}
-	if n > most {
+	if r.ContentLength > most {
 		return nil, fmt.Errorf("%w: more than %d bytes", wire.ErrTooLarge, most)
 	}
-	leave, err = s.bodies.take(peer.Name, n)
-	if err != nil {
-		return nil, err
-	}
-	control := http.NewResponseController(w)
-	if err := control.SetReadDeadline(time.Now().Add(BodyTime + time.Duration(n/BodyRate)*time.Second)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		leave()
-		return nil, err
-	}
-	err = read(r.Body)
-	_ = control.SetReadDeadline(time.Time{}) // a caller who hangs up is seen by reading on
+	m := &metered{body: r.Body, budget: s.bodies, peer: peer.Name, control: http.NewResponseController(w), since: time.Now()}
+	m.hurry()
+	err = read(m)
+	_ = m.control.SetReadDeadline(time.Time{}) // a caller who hangs up is seen by reading on
+	leave = sync.OnceFunc(func() { s.bodies.give(peer.Name, m.came) })
 	if err != nil {
 		leave()
 		return nil, err
 	}
 	return leave, nil
+}
+
+// metered takes what it reads from the peer's share, and gives a slow sender the time
+// of [BodyTime] and [BodyRate].
+type metered struct {
+	body    io.Reader
+	budget  *budget
+	peer    string
+	control *http.ResponseController
+	since   time.Time
+	came    int64
+}
+
+func (m *metered) hurry() {
+	// A writer that knows no deadlines is one of a test: its body is there already.
+	_ = m.control.SetReadDeadline(m.since.Add(BodyTime + time.Duration(m.came)*time.Second/BodyRate))
+}
+
+// Read implements io.Reader.
+func (m *metered) Read(b []byte) (int, error) {
+	n, err := m.body.Read(b)
+	if n == 0 {
+		return 0, err
+	}
+	if err := m.budget.take(m.peer, int64(n)); err != nil {
+		return 0, err
+	}
+	m.came += int64(n)
+	m.hurry()
+	return n, err
 }
 
 func (s *Service) postRun(w http.ResponseWriter, r *http.Request, peer gate.Peer) {

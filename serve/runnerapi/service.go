@@ -73,8 +73,9 @@ type Config struct {
 	// peer. Zero means 256 MiB.
 	KeepBytes int64
 
-	// BodyBytes is how many bytes of requests are read at once, half of them of one
-	// peer. Reading takes about four times as much memory. Zero means 256 MiB.
+	// BodyBytes is how many bytes the requests under way may have, half of them those of
+	// one peer, each until it has its answer. Reading takes about four times as much
+	// memory. Zero means 256 MiB.
 	BodyBytes int64
 
 	Metrics http.Handler // at metrics, for peers of all tenants; nil: there is none

@@ -559,3 +559,56 @@ func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Header.Set("Authorization", "one")
 	return n.RoundTripper.RoundTrip(r)
 }
+
+// R28, B10: clients that do not say how long a body is, as many libraries do, take as
+// much room as it has; what is announced and not sent takes none.
+func TestBodiesCountAsTheyCome(t *testing.T) {
+	began, let := make(chan struct{}, 9), make(chan struct{})
+	s := newService(t, func(context.Context, executor.Request) (executor.Result, error) {
+		began <- struct{}{}
+		<-let
+		return executor.Result{Ending: executor.Exited(0)}, nil
+	}, nil)
+	codes := make(chan int, 2)
+	for range 2 {
+		go func() {
+			req, err := http.NewRequestWithContext(context.Background(), "POST", s.http.URL+"/runs", io.MultiReader(strings.NewReader(plain("acme"))))
+			if err == nil {
+				req.Header.Set("Authorization", "Bearer one")
+				var res *http.Response
+				if res, err = s.http.Client().Do(req); err == nil {
+					_ = res.Body.Close()
+					codes <- res.StatusCode
+					return
+				}
+			}
+			t.Error(err)
+			codes <- 0
+		}()
+	}
+	body, silent := io.Pipe() // announced, and never sent
+	req, err := http.NewRequestWithContext(t.Context(), "POST", s.http.URL+"/runs", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.ContentLength = wire.MaxRun
+	req.Header.Set("Authorization", "Bearer one")
+	quiet := make(chan struct{})
+	go func() {
+		defer close(quiet)
+		if res, err := s.http.Client().Do(req); err == nil {
+			_ = res.Body.Close()
+		}
+	}()
+	<-began
+	<-began
+	close(let)
+	if a, b := <-codes, <-codes; a != 200 || b != 200 {
+		t.Errorf("they got %d and %d, want 200 each", a, b)
+	}
+	_ = silent.CloseWithError(errors.New("the client gives up"))
+	<-quiet
+	if status, _, text := s.send(t, "POST", "/runs", "one", strings.Repeat(" ", 10)); status != 400 {
+		t.Errorf("blanks alone: %d %s", status, text)
+	}
+}

@@ -112,22 +112,24 @@ type budget struct {
 
 func newBudget(most int64) *budget { return &budget{most: most, peers: map[string]int64{}} }
 
-// take takes n bytes for the peer until leave is called, or says that it is busy.
-func (b *budget) take(peer string, n int64) (leave func(), err error) {
+// take takes n bytes for the peer until they are given back, or says that it is busy.
+func (b *budget) take(peer string, n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// One request of a peer that has none under way may be larger than its share.
-	if b.all+n > b.most || b.peers[peer] > 0 && b.peers[peer]+n > b.most/2 {
-		return nil, &tracon.BusyError{RetryAfter: time.Second}
+	if b.all+n > b.most || b.peers[peer]+n > b.most/2 {
+		return &tracon.BusyError{RetryAfter: time.Second}
 	}
 	b.all += n
 	b.peers[peer] += n
-	return sync.OnceFunc(func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.all -= n
-		if b.peers[peer] -= n; b.peers[peer] == 0 {
-			delete(b.peers, peer)
-		}
-	}), nil
+	return nil
+}
+
+// give gives n bytes of the peer back.
+func (b *budget) give(peer string, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all -= n
+	if b.peers[peer] -= n; b.peers[peer] == 0 {
+		delete(b.peers, peer)
+	}
 }
