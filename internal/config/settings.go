@@ -34,6 +34,7 @@ type Config struct {
 	Remote       Remote   // what the executor "remote" is told
 	Fleet        Fleet    // what the executor "fleet" is told, and a runner that joins one
 	Folders      []string // folders that a sandboxed script sees besides /usr; absolute
+	OCIRuntime   string   // of the executor "container": path of crun or runc; absolute
 	Runtime      string   // folder for staging; empty: the user's runtime folder
 
 	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults
@@ -77,7 +78,7 @@ const (
 )
 
 // Executors are the names of the executors, the default of Linux first.
-var Executors = []string{"sandbox", "process", "remote", "fleet"}
+var Executors = []string{"sandbox", "process", "container", "remote", "fleet"}
 
 // defaultExecutor is the strongest that the platform has.
 func defaultExecutor() string {
@@ -172,7 +173,7 @@ var settings = []Setting{
 	{Key: "skills", list: true, Doc: "folders that hold skills, the first wins where two have one name",
 		set:  func(c *Config, s string, f folder) error { c.Skills = f.list(s); return nil },
 		text: func(c *Config) string { return strings.Join(c.Skills, ",") }},
-	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off, remote asks a runner service, fleet many of them",
+	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off, container needs an OCI runtime, remote asks a runner service, fleet many of them",
 		set: func(c *Config, s string, _ folder) error {
 			if !slices.Contains(Executors, s) {
 				return fmt.Errorf("%q is not an executor; there is: %s", s, strings.Join(Executors, ", "))
@@ -184,6 +185,9 @@ var settings = []Setting{
 	{Key: "runtime", Doc: "folder below which each run gets its own; empty: the user's runtime folder",
 		set:  func(c *Config, s string, f folder) error { c.Runtime = f.abs(s); return nil },
 		text: func(c *Config) string { return c.Runtime }},
+	{Key: "container_runtime", Doc: "executor container: path of the OCI runtime, crun or runc, such as /usr/bin/crun",
+		set:  func(c *Config, s string, f folder) error { c.OCIRuntime = f.abs(s); return nil },
+		text: func(c *Config) string { return c.OCIRuntime }},
 	{Key: "folders", list: true, Doc: "folders that a sandboxed script sees besides /usr, for reading, such as that of an interpreter in /opt",
 		set:  func(c *Config, s string, f folder) error { c.Folders = f.list(s); return nil },
 		text: func(c *Config) string { return strings.Join(c.Folders, ",") }},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/container"
 	"github.com/tracon-go/tracon/executor/fleet"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/executor/remote"
@@ -39,6 +40,14 @@ func openExecutor(c *config.Config, name string, names func(context.Context) (ma
 	switch name {
 	case sandbox.Name:
 		e, err = sandbox.New(sandbox.Config{Runtime: c.Runtime, Folders: c.Folders, DiskRate: c.DiskRate, Images: images(c), Names: names, Logger: logger})
+	case container.Name:
+		if c.DiskRate > 0 {
+			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a container's is not limited", sandbox.Name)
+		}
+		if c.OCIRuntime == "" {
+			return nil, fmt.Errorf("the executor %s needs an OCI runtime: name it (container_runtime: /usr/bin/crun)", container.Name)
+		}
+		e, err = container.New(container.Config{Engine: c.OCIRuntime, Runtime: c.Runtime, Folders: c.Folders, Images: images(c), Logger: logger})
 	case process.Name:
 		if c.DiskRate > 0 {
 			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)

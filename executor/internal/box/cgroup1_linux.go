@@ -291,3 +291,29 @@ func (c *Controllers) Count() int {
 	}
 	return len(seen)
 }
+
+// stop stops every process in the cgroups, and returns when none is left. The nil
+// Control has none.
+func (g *Control) stop() error {
+	if g == nil {
+		return nil
+	}
+	for _, dir := range g.dirs {
+		err := eventually(func() error {
+			pids := controlled(dir)
+			for _, pid := range pids {
+				if pid != os.Getpid() { // a thread of ours that started the run, and ends by itself
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+			if len(pids) > 0 {
+				return fmt.Errorf("box: processes in %s do not end", dir)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

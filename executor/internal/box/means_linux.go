@@ -159,3 +159,11 @@ func (l *Means) Count() int {
 // CountFirst returns how many of them are of version 1, which a process enters by
 // itself.
 func (l *Means) CountFirst() int { return l.v1.Count() }
+
+// Stop stops every process in the cgroups, and returns when none is left.
+func (g Group) Stop() error {
+	if g.v2 != nil {
+		return g.v2.Kill()
+	}
+	return g.v1.stop()
+}

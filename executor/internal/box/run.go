@@ -69,7 +69,10 @@ func (r *Run) Path(elem ...string) string {
 // executable by its owner, and makes the other folders. Inside the skill's
 // folder, inputs/ and outputs/ are links to those beside it, unless the skill
 // has such names itself.
-func (r *Run) Lay(skill, inputs bundle.Bundle) error {
+func (r *Run) Lay(skill, inputs bundle.Bundle) error { return r.lay(skill, inputs, linkAll) }
+
+// lay is Lay; reach makes inputs/ and outputs/ in the skill's folder.
+func (r *Run) lay(skill, inputs bundle.Bundle, reach func(skill *os.File) error) error {
 	r.bundle, r.given = skill, inputs
 	for _, d := range []struct {
 		name  string
@@ -85,7 +88,7 @@ func (r *Run) Lay(skill, inputs bundle.Bundle) error {
 			return fmt.Errorf("box: laying out %s: %w", d.name, err)
 		}
 	}
-	if err := linkAll(r.skill); err != nil {
+	if err := reach(r.skill); err != nil {
 		return fmt.Errorf("box: laying out %s: %w", SkillDir, err)
 	}
 	for _, name := range []string{TmpDir, HomeDir} {

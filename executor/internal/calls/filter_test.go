@@ -90,6 +90,7 @@ func expected(r Rule, args [6]uint64) Action {
 func TestFilterIsTheTable(t *testing.T) {
 	t.Run("asking the host", func(t *testing.T) { isTable(t, Base(AskHost)) })
 	t.Run("refusing by itself", func(t *testing.T) { isTable(t, Base(NoFamily)) })
+	t.Run("without watches", func(t *testing.T) { isTable(t, Base(NoFamily).NoWatches()) })
 	t.Run("with loopback", func(t *testing.T) { isTable(t, Loopback()) })
 }
 
@@ -158,7 +159,7 @@ func isTable(t *testing.T, table Rules) {
 		t.Fatalf("the filter has %d instructions", len(f))
 	}
 	interesting := []uint64{
-		0, 1, 2, 3, 6, 10, 16, 17, 38, 40, 132, 262, unix.SOCK_CLOEXEC | unix.SOCK_RAW, unix.SOCK_CLOEXEC | unix.SOCK_STREAM, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.PR_SET_DUMPABLE, unix.PR_SET_MM, unix.PR_SET_PTRACER,
+		0, 1, 2, 3, 6, 10, 16, 17, 38, 40, 132, 262, unix.SOCK_CLOEXEC | unix.SOCK_RAW, unix.SOCK_CLOEXEC | unix.SOCK_STREAM, unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.PR_SET_DUMPABLE, unix.PR_SET_MM, unix.PR_SET_PTRACER, unix.PR_SET_KEEPCAPS, unix.PR_SET_SECUREBITS,
 		0xffffffff, unix.CLONE_NEWUSER, unix.CLONE_NEWNET | 17, 0x1200011, 0x3d0f00, 1<<32 | unix.TIOCSTI, 1<<32 | unix.AF_UNIX, 1<<63 | unix.CLONE_NEWNS, 1 << 32,
 	}
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -21,4 +21,6 @@ var allowedHere = []uintptr{
 	unix.SYS_ALARM, unix.SYS_GETPGRP, unix.SYS_TIME, unix.SYS_ARCH_PRCTL, unix.SYS_MAP_SHADOW_STACK,
 }
 
+var watches = []uintptr{unix.SYS_INOTIFY_INIT, unix.SYS_INOTIFY_INIT1, unix.SYS_INOTIFY_ADD_WATCH}
+
 var killedHere = []uintptr{unix.SYS_IOPL, unix.SYS_IOPERM}

@@ -12,3 +12,5 @@ const (
 )
 
 var allowedHere, killedHere []uintptr
+
+var watches = []uintptr{unix.SYS_INOTIFY_INIT1, unix.SYS_INOTIFY_ADD_WATCH}

@@ -1,0 +1,180 @@
+//go:build linux && (amd64 || arm64)
+
+package container
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/internal/box"
+	"github.com/tracon-go/tracon/executor/internal/calls"
+	"github.com/tracon-go/tracon/executor/interpreter"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/image"
+)
+
+// An Executor runs scripts in containers. Make one with [New]. It is safe for
+// concurrent use.
+type Executor struct {
+	log          *slog.Logger
+	config       Config
+	engine       engine
+	filter       []byte
+	shown        []show // of the host
+	instance     *box.Instance
+	limits       *box.Means
+	ids          *box.Identities
+	posture      executor.Posture
+	interpreters interpreter.Opener
+
+	mu      sync.Mutex
+	closed  bool
+	images  map[bundle.Digest]*image.Image // held until Close
+	seen    map[bundle.Digest]bool         // the postures that the log knows
+	runs    sync.WaitGroup
+	closing context.Context // its cause is errClosing once Close was called
+	stop    context.CancelCauseFunc
+}
+
+var (
+	_ executor.Executor = (*Executor)(nil)
+	_ executor.Posturer = (*Executor)(nil)
+)
+
+// New returns an Executor. It removes what dead processes left in the same runtime
+// folder, and makes containers to prove what [Executor.Posture] says.
+//
+// # Errors
+//
+// One that wraps ErrWall and names the wall and the remedy where one cannot stand:
+// there is no way to run with less. One that wraps ErrEngine where the OCI runtime is
+// not there, is none that this executor drives, or fails.
+func New(c Config) (e *Executor, err error) {
+	if c.Space < 0 || c.Processors < 0 {
+		return nil, errors.New("container: a negative limit")
+	}
+	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
+	opened := &Executor{
+		log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, filter: calls.Base(calls.NoFamily).NoWatches().Filter(),
+		images: map[bundle.Digest]*image.Image{}, seen: map[bundle.Digest]bool{},
+	}
+	opened.closing, opened.stop = context.WithCancelCause(context.Background())
+	e = opened
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.Close())
+			e = nil
+		}
+	}()
+	if os.Geteuid() != 0 {
+		return e, fmt.Errorf("%w: %w; run it as root, or take the executor sandbox, which needs no rights", ErrWall, errNotRoot)
+	}
+	if e.engine, err = openEngine(c.Engine); err != nil {
+		return e, err
+	}
+	if e.shown, err = hostShown(c.Folders); err != nil {
+		return e, fmt.Errorf("container: %w", err)
+	}
+	if e.ids, err = box.FindIdentities(); err != nil {
+		return e, fmt.Errorf("%w: %w", ErrWall, err)
+	}
+	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), box.Sweep(e.log))
+	if warning != nil {
+		e.log.Warn("leftovers of a dead process were not removed", "err", warning)
+	}
+	if err != nil {
+		return e, fmt.Errorf("container: %w", err)
+	}
+	e.instance = instance
+	e.limits = box.OpenMeans(instance.Name(), box.Limits{Processors: c.Processors})
+	if !e.limits.HoldsMemory() || !e.limits.HoldsProcesses() || !e.limits.HoldsCPU() {
+		return e, fmt.Errorf("%w: no cgroup limits memory, processes and processor time: %w; give the service a part of the cgroup tree (systemd: Delegate=yes and DelegateSubgroup=)", ErrWall, e.limits.Err)
+	}
+	if err = e.prove(); err != nil {
+		return e, fmt.Errorf("%w: %w", ErrWall, err)
+	}
+	return e, nil
+}
+
+// Posture says which walls stand. It was proved by [New].
+func (e *Executor) Posture(context.Context) (executor.Posture, error) { return e.posture, nil }
+
+// Close stops the runs that are under way, which then end with an error, waits for
+// them, and leaves nothing. Later runs fail with ErrClosed. It may be called again.
+func (e *Executor) Close() error {
+	e.mu.Lock()
+	was := e.closed
+	e.closed = true
+	e.mu.Unlock()
+	e.stop(errClosing)
+	e.runs.Wait()
+	if was {
+		return nil
+	}
+	err := e.limits.Close()
+	for _, i := range e.images {
+		err = errors.Join(err, i.Close())
+	}
+	if e.instance != nil {
+		err = errors.Join(err, e.instance.Close())
+	}
+	return err
+}
+
+// enter counts a run in, unless the executor was closed.
+func (e *Executor) enter() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ErrClosed
+	}
+	e.runs.Add(1)
+	return nil
+}
+
+// image returns the runtime that the interpreter lies in, nil for one of the host. It
+// is held until Close, so that nobody removes it meanwhile.
+func (e *Executor) image(in gate.Interpreter) (*image.Image, error) {
+	if in.Image.IsZero() {
+		return nil, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if known := e.images[in.Image]; known != nil {
+		return known, nil
+	}
+	if e.config.Images == nil {
+		return nil, fmt.Errorf("the interpreter lies in the runtime %q, and this executor was given no runtimes", in.Name)
+	}
+	i, err := e.config.Images.Image(in.Image)
+	if err != nil {
+		return nil, fmt.Errorf("the runtime %q (%s): %w", in.Name, in.Image, err)
+	}
+	e.images[in.Image] = i
+	return i, nil
+}
+
+// record writes what stands behind the digest of a posture into the log, once.
+func (e *Executor) record(text string) bundle.Digest {
+	if text == "" {
+		return bundle.Digest{}
+	}
+	d := bundle.Sum([]byte(text))
+	e.mu.Lock()
+	known := e.seen[d]
+	if len(e.seen) < 1000 { // policies can make many
+		e.seen[d] = true
+	}
+	e.mu.Unlock()
+	if !known {
+		e.log.Info("the walls around a script", "digest", d.String(), "posture", text)
+	}
+	return d
+}

@@ -1,0 +1,64 @@
+//go:build linux && (amd64 || arm64)
+
+package container_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/container"
+	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/executortest/bare"
+	"github.com/tracon-go/tracon/executor/executortest/hostile"
+	"github.com/tracon-go/tracon/executor/process"
+)
+
+// B2, B3: no attack of the catalogue gets out of a container, and each one gets
+// through where the wall is missing.
+func TestHostile(t *testing.T) {
+	if !asRoot(t) {
+		return
+	}
+	for _, name := range engines {
+		t.Run(name, func(t *testing.T) {
+			if name != engines[0] && testing.Short() {
+				t.Log("short: what crun's containers hold is shown alone")
+				return
+			}
+			e, runtime := open(t, container.Config{Engine: find(t, name)})
+			posture, err := e.Posture(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			lacks := hostile.Lacking(posture)
+			for _, w := range lacks {
+				if w != hostile.SharedFiles { // which nobody has who shares the kernel
+					t.Errorf("the wall %q is not promised", w)
+				}
+			}
+			p, err := process.New(process.Config{Runtime: filepath.Join(t.TempDir(), "run")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := p.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			b := bare.Executor{Dir: t.TempDir()}
+			hostile.Run(t, hostile.Setup{
+				New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: lacks,
+				Races: hostile.DefaultRaces / 5,
+				Control: func(_ executortest.T, w hostile.Wall) executor.Executor {
+					switch w {
+					case hostile.Environment, hostile.Descriptors, hostile.Cleanup, hostile.Collection, hostile.Tasks, hostile.Memory:
+						return b
+					}
+					return p
+				},
+				Leftovers: func() []string { return leftovers(runtime) },
+			})
+		})
+	}
+}

@@ -1,0 +1,8 @@
+//go:build linux
+
+package container
+
+import _ "embed"
+
+//go:embed init/arm64
+var initProgram []byte

@@ -1,0 +1,129 @@
+//go:build linux && (amd64 || arm64)
+
+package container
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+var errNotAsItMustBe = errors.New("the container is not as it must be")
+
+// inspect looks at the first process of a container from outside, before its script
+// starts, and holds that it is as it must be.
+func (e *Executor) inspect(r *staged, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("%w: its first process is not the host's to see: %w", errNotAsItMustBe, err)
+	}
+	r.init, r.initPID = os.NewFile(uintptr(fd), "init"), pid
+	text, err := e.look(pid, r.order, r.group.Path)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotAsItMustBe, err)
+	}
+	r.seen = text
+	return nil
+}
+
+// look returns what was seen, without what differs from run to run.
+func (e *Executor) look(pid int, o order, group string) (string, error) {
+	var seen strings.Builder
+	read := func(name string) (string, error) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+		return string(b), err
+	}
+	text, err := read("status")
+	if err != nil {
+		return "", err
+	}
+	status := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(line, ":")
+		status[name] = strings.TrimSpace(value)
+	}
+	id := strings.TrimSpace(strings.Repeat(fmt.Sprintf("%d\t", o.ids[1]), 4))
+	for _, want := range [][2]string{
+		{"Uid", id}, {"Gid", id}, {"Groups", ""}, {"NoNewPrivs", "1"}, {"Seccomp", "2"},
+		{"CapInh", noRights}, {"CapPrm", noRights}, {"CapEff", noRights}, {"CapBnd", noRights}, {"CapAmb", noRights},
+	} {
+		if got := status[want[0]]; got != want[1] {
+			return "", fmt.Errorf("its %s is %q, want %q", want[0], got, want[1])
+		}
+		if want[1] != id {
+			fmt.Fprintf(&seen, "%s %s\n", want[0], want[1])
+		}
+	}
+	for _, n := range namespaces {
+		own, err := os.Readlink("/proc/self/ns/" + n[1])
+		if err != nil {
+			return "", err
+		}
+		its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, n[1]))
+		if err != nil || its == own {
+			return "", errors.Join(fmt.Errorf("it has no %s namespace of its own", n[0]), err)
+		}
+		fmt.Fprintf(&seen, "namespace %s\n", n[0])
+	}
+	cgroup, err := read("cgroup")
+	if err != nil {
+		return "", err
+	}
+	if got := strings.Count(cgroup, group+"\n"); got != e.limits.Count() {
+		return "", fmt.Errorf("it is in %d cgroups of its run, want %d", got, e.limits.Count())
+	}
+	mounts, err := read("mountinfo")
+	if err != nil {
+		return "", err
+	}
+	var list []string
+	for line := range strings.Lines(mounts) {
+		if f := strings.Fields(line); len(f) > 5 {
+			list = append(list, f[4]+" "+f[5])
+		}
+	}
+	slices.Sort(list)
+	return seen.String() + strings.Join(list, "\n"), o.sameMounts(list)
+}
+
+const noRights = "0000000000000000"
+
+// sameMounts holds that nothing is mounted in a container that is not shown, and that
+// all is closed as it must be.
+func (o order) sameMounts(list []string) error {
+	may := map[string]bool{"/": true, "/proc": true} // whether it may not be written to
+	for _, s := range o.shown {
+		may[s.path] = true
+	}
+	for _, pl := range o.places() {
+		may[pl.at] = false
+	}
+	for _, dir := range []string{"/dev", shmDir} {
+		may[dir] = false
+	}
+	for _, m := range list {
+		at, options, _ := strings.Cut(m, " ")
+		readOnly, known := may[at]
+		if !known {
+			above := slices.ContainsFunc(o.shown, func(s show) bool { return below(at, s.path) })
+			known, readOnly = above || slices.Contains(devices, at) || below(at, "/proc"), above
+		}
+		have := strings.Split(options, ",")
+		switch {
+		case !known:
+			return fmt.Errorf("something is mounted at %s", at)
+		case readOnly && !slices.Contains(have, "ro"):
+			return fmt.Errorf("%s can be written to", at)
+		case !slices.Contains(have, "nosuid") && !slices.Contains(devices, at) && !below(at, "/proc"):
+			return fmt.Errorf("%s has programs that become another user (%s)", at, options)
+		}
+	}
+	return nil
+}
+
+// devices are those that OCI runtimes make.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/mqueue", "/dev/console"}

@@ -1,0 +1,161 @@
+//go:build linux && (amd64 || arm64)
+
+package container_test
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/container"
+	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/interpreter"
+	"github.com/tracon-go/tracon/gate"
+)
+
+// engines are the OCI runtimes that this executor drives.
+var engines = []string{"crun", "runc"}
+
+// find returns the path of the OCI runtime.
+func find(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		if os.Getenv("TRACON_REQUIRE") == "all" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	return path
+}
+
+// asRoot reports whether this is root. Where it is not, it holds that New says so,
+// and a test has no more to do.
+func asRoot(t testing.TB) bool {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return true
+	}
+	_, err := container.New(container.Config{Engine: "/usr/bin/crun", Runtime: filepath.Join(t.TempDir(), "run")})
+	if !errors.Is(err, container.ErrWall) || !strings.Contains(err.Error(), "sandbox") {
+		t.Errorf("an ordinary user is told %v", err)
+	}
+	return false
+}
+
+// interpreters finds what the suite's dialects need. It fails where one is missing: a
+// dialect that is left out proves nothing.
+func interpreters(t testing.TB) map[string]gate.Interpreter {
+	t.Helper()
+	found := map[string]gate.Interpreter{}
+	for _, ext := range []string{"sh", "py", "js"} {
+		f, err := interpreter.Find(t.Context(), ext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[ext] = f.Interpreter()
+	}
+	return found
+}
+
+// open returns an executor in a runtime folder of its own.
+func open(t testing.TB, c container.Config) (*container.Executor, string) {
+	t.Helper()
+	if c.Runtime == "" {
+		c.Runtime = filepath.Join(t.TempDir(), "run")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	e, err := container.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := append(list(c.Runtime), leftovers(c.Runtime)...); len(left) > 0 {
+			t.Errorf("case 40: after Close there is still %q", left)
+		}
+	})
+	return e, c.Runtime
+}
+
+func list(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	var names []string
+	for _, e := range entries {
+		names = append(names, filepath.Join(dir, e.Name()))
+	}
+	return names
+}
+
+// instances returns the names of the instances below the runtime folder.
+func instances(runtime string) []string {
+	var names []string
+	for _, path := range list(runtime) {
+		if name := filepath.Base(path); !strings.HasSuffix(name, ".lock") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// leftovers returns the folders and the cgroups of runs, and what is in these.
+func leftovers(runtime string) []string {
+	var left []string
+	for _, name := range instances(runtime) {
+		left = append(left, list(filepath.Join(runtime, name))...)
+		left = append(left, runsIn(name)...)
+	}
+	return left
+}
+
+// runsIn returns the cgroups of the instance's runs, in whatever hierarchy.
+func runsIn(instance string) []string {
+	var found []string
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		name, ok := strings.CutPrefix(filepath.Base(path), "tracon-")
+		if !ok || !strings.HasPrefix(name, "instance-") {
+			return nil
+		}
+		if name == instance {
+			runs, _ := filepath.Glob(filepath.Join(path, "tenant-*/tracon-*"))
+			found = append(found, runs...)
+		}
+		return filepath.SkipDir
+	})
+	return found
+}
+
+// R2, B3: the conformance suite holds with every OCI runtime.
+func TestConformance(t *testing.T) {
+	if !asRoot(t) {
+		return
+	}
+	for _, name := range engines {
+		t.Run(name, func(t *testing.T) {
+			e, runtime := open(t, container.Config{Engine: find(t, name)})
+			dialects := executortest.Dialects()
+			if name != engines[0] && testing.Short() { // what differs with the OCI runtime does not with the dialect
+				dialects = slices.DeleteFunc(dialects, func(d executortest.Dialect) bool { return d.Name != "sh" })
+			}
+			executortest.Run(t, executortest.Setup{
+				New:          func(executortest.T) executor.Executor { return e },
+				Interpreters: interpreters(t),
+				Dialects:     dialects,
+				Leftovers:    func() []string { return leftovers(runtime) },
+			})
+		})
+	}
+}
