@@ -24,7 +24,7 @@ const patience = 2 * time.Minute
 
 // A ground is a server with one pool, and a control plane in it.
 type ground struct {
-	t      *testing.T
+	t      testing.TB
 	server *broker.Server
 	seeds  map[string][]byte // by runner
 	world  *executortest.World
@@ -33,7 +33,7 @@ type ground struct {
 const pool = "main pool"
 
 // newGround starts a server that lets the named runners in.
-func newGround(t *testing.T, runners ...string) *ground {
+func newGround(t testing.TB, runners ...string) *ground {
 	t.Helper()
 	g := &ground{t: t, seeds: map[string][]byte{}, world: executortest.NewWorld(map[string]gate.Interpreter{"py": {Name: "python-3.12"}})}
 	p := broker.Pool{Name: pool}

@@ -189,7 +189,7 @@ func (c Config) options(hosts map[string]string) (*server.Options, error) {
 		o.TLSConfig, o.TLS, o.TLSTimeout = floor(c.TLS), true, authSeconds
 	}
 	for _, p := range c.Pools {
-		a := server.NewAccount(p.Name)
+		a := server.NewAccount(url.PathEscape(p.Name)) // servers tell each other of accounts by lines of words
 		o.Accounts = append(o.Accounts, a)
 		o.Nkeys = append(o.Nkeys, &server.NkeyUser{Nkey: hosts[p.Name], Account: a, Permissions: permissions(p.HostHear, p.HostSay),
 			AllowedConnectionTypes: map[string]struct{}{"IN_PROCESS": {}}})
