@@ -72,7 +72,7 @@ func (s *Session) run(ctx context.Context, arguments json.RawMessage, live *gate
 		s.t.refused.note(s.tenant, s.actor, true)
 		return s.invalid(RunSkillScript, err)
 	}
-	call := gate.Call{Tenant: s.tenant, Actor: s.actor, Skill: in.Skill, Script: in.Script, Live: live}
+	call := gate.Call{Tenant: s.tenant, Actor: s.actor, Skill: in.Skill, Script: in.Script, Live: live, Still: s.still}
 	var wrong string
 	if call.Arguments, wrong = in.arguments(); wrong == "" {
 		call.Inputs, wrong = s.inputs(in.Inputs)

@@ -107,6 +107,15 @@ func (t *Toolset) For(tenant, actor string) *Session {
 type Session struct {
 	t             *Toolset
 	tenant, actor string
+	still         func(context.Context) error
+}
+
+// Still returns the session for one request: when a call of it has its slot, still is
+// asked whether who sent it may still, as a [gate.Call] says. Nil: nobody is asked.
+func (s *Session) Still(still func(context.Context) error) *Session {
+	c := *s
+	c.still = still
+	return &c
 }
 
 // Skills returns the skills that the tools speak of, by name.

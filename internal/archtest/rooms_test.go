@@ -82,7 +82,7 @@ var rooms = map[string]rule{
 	"serve/runs": {". gate internal/id slot", "", true, "a base of doors: the runs of this process, which several doors start and follow"},
 
 	// What a model sees.
-	"serve/mcpserver": {"access gate grant internal/strictjson skill toolset", "github.com/modelcontextprotocol/go-sdk", false, "the protocol over the tools: the only importer of its library"},
+	"serve/mcpserver": {"access gate grant internal/strictjson serve/runs skill slot toolset", "github.com/modelcontextprotocol/go-sdk", false, "the protocol over the tools: the only importer of its library"},
 	"toolset":         {". bundle gate grant internal/strictjson skill", "", false, "the four tools as plain Go: no protocol, no door"},
 
 	// Behind doors.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/access"
@@ -190,15 +191,16 @@ func (s *server) mcp(h *House, auth httpapi.Authenticator, lim httpapi.Limiter) 
 			if errors.Is(err, httpapi.ErrUnauthenticated) {
 				return access.Principal{}, false, nil
 			}
-			if err == nil {
-				httpapi.Note(r.Context(), "mcp", p)
-			}
 			return p, err == nil, err
 		},
+		Enter: func(ctx context.Context, p access.Principal, run bool) (func(), time.Duration) {
+			httpapi.Note(ctx, "mcp", p) // here alone: it is looked at again while others answer
+			return lim.Enter(ctx, p, run)
+		},
+		Runs: s.runs,
 		Refuse: func(w http.ResponseWriter, r *http.Request, status int, detail string) {
 			httpapi.Refuse(w, r, mcpCodes[status], detail)
 		},
-		Enter: lim.Enter,
 	}
 	if h.Config.Serve.PublicURL != "" {
 		c.Resource = strings.TrimSuffix(h.Config.Serve.PublicURL, "/") + mcpPath

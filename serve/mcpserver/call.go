@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/toolset"
 )
@@ -24,10 +23,12 @@ func (s *server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if gone := lost(req); gone != nil {
+	tools := s.tools
+	if a := askingOf(req.Extra); a != nil && a.gone != nil {
+		tools = tools.Still(a.still)
 		go func() {
 			select {
-			case <-gone:
+			case <-a.gone:
 				stop()
 			case <-ctx.Done():
 			}
@@ -40,7 +41,7 @@ func (s *server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 		told.Go(func() { s.tell(ctx, req.Session, token, live) })
 		defer told.Wait() // a client hears nothing of a call that was answered
 	}
-	r := s.tools.Call(ctx, req.Params.Name, req.Params.Arguments, live)
+	r := tools.Call(ctx, req.Params.Name, req.Params.Arguments, live)
 	if live != nil {
 		live.Close()
 	}
@@ -53,21 +54,8 @@ func (s *server) runs(ctx context.Context, req *mcp.CallToolRequest) bool {
 	if s.may == nil {
 		return s.run
 	}
-	if req.Extra == nil || req.Extra.TokenInfo == nil {
-		return false
-	}
-	p, ok := req.Extra.TokenInfo.Extra[principal].(access.Principal)
-	return ok && s.may(ctx, p)
-}
-
-// lost returns what is closed when the credential of the request is taken away; nil:
-// nobody looks.
-func lost(req *mcp.CallToolRequest) <-chan struct{} {
-	if req.Extra == nil || req.Extra.TokenInfo == nil {
-		return nil
-	}
-	gone, _ := req.Extra.TokenInfo.Extra[takenAway].(chan struct{})
-	return gone
+	a := askingOf(req.Extra)
+	return a != nil && s.may(ctx, a.principal)
 }
 
 func asResult(r toolset.Result) *mcp.CallToolResult {

@@ -20,7 +20,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/strictjson"
+	"github.com/tracon-go/tracon/serve/runs"
+	"github.com/tracon-go/tracon/slot"
 	"github.com/tracon-go/tracon/toolset"
 )
 
@@ -58,6 +61,10 @@ type Config struct {
 	// starts a run. Leave is called when it is answered. Leave is nil where it is too
 	// much; it may come again after that time. Nil: nobody is bounded.
 	Enter func(ctx context.Context, p access.Principal, run bool) (leave func(), after time.Duration)
+
+	// Runs is whose room for calls under way the bodies of requests take while they are
+	// answered, and answers that are large. Nil: they are bounded one by one alone.
+	Runs *runs.Runs
 
 	// Refuse writes the answer to a request that is refused before the protocol is spoken:
 	// the status is one of 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500 and 503, and
@@ -194,13 +201,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// What the library hands on with a request to its answer: principal, who asks, and
-// takenAway, a channel that is closed when the credential holds no longer.
-const (
-	principal = "principal"
-	takenAway = "takenAway"
-)
-
 // principalKey carries who asks to the library.
 type principalKey struct{}
 
@@ -210,21 +210,24 @@ func verified(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, 
 		return nil, auth.ErrInvalidToken
 	}
 	// A session belongs to who began it: the library compares the id of each request.
-	return &auth.TokenInfo{UserID: p.Tenant + "\x00" + p.Actor + "\x00" + p.Key, Extra: map[string]any{principal: p}}, nil
+	return &auth.TokenInfo{UserID: p.Tenant + "\x00" + p.Actor + "\x00" + p.Key, Extra: map[string]any{asks: &asking{principal: p}}}, nil
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
-	p := auth.TokenInfoFromContext(r.Context()).Extra[principal].(access.Principal)
-	if access.Check(r.Context(), h.c.Authorizer, p, access.ReadSkills) != nil {
-		h.c.Refuse(w, r, http.StatusForbidden, "it takes "+string(access.ReadSkills))
-		return
-	}
+	a := auth.TokenInfoFromContext(r.Context()).Extra[asks].(*asking)
+	a.runs = h.c.Runs
+	p := a.principal
 	leave, ok := h.limit(w, r, p, false)
 	if !ok {
 		return
 	}
 	defer leave()
-	r, m, ok := h.body(w, r)
+	if access.Check(r.Context(), h.c.Authorizer, p, access.ReadSkills) != nil {
+		h.c.Refuse(w, r, http.StatusForbidden, "it takes "+string(access.ReadSkills))
+		return
+	}
+	defer a.answered()
+	r, m, ok := h.body(w, r, a)
 	if !ok {
 		return
 	}
@@ -235,7 +238,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		defer leave()
 	}
-	h.answer(w, r, p, m)
+	h.answer(w, r, a, m)
 }
 
 // limit asks Enter, and says when to come again.
@@ -269,13 +272,17 @@ func (m sent) listens(r *http.Request) bool {
 // one object, read strictly: whoever stands between must not read another tool in it
 // than the one that runs. Batches, which one version of the protocol had, are refused:
 // one request is one call to the limits.
-func (h *Handler) body(w http.ResponseWriter, r *http.Request) (_ *http.Request, m sent, ok bool) {
+func (h *Handler) body(w http.ResponseWriter, r *http.Request, a *asking) (_ *http.Request, m sent, ok bool) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r, m, true
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // where there is a connection to have one
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.c.MaxBody))
+	b, err := a.read(w, r, h.c.MaxBody)
+	if busy, ok := errors.AsType[*slot.BusyError](err); ok {
+		h.tooMany(w, r, busy.RetryAfter)
+		return nil, m, false
+	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		h.c.Refuse(w, r, http.StatusRequestEntityTooLarge, fmt.Sprintf("a request has %d bytes at most", h.c.MaxBody))
 		return nil, m, false
@@ -298,16 +305,18 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request) (_ *http.Request,
 	return r, m, true
 }
 
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p access.Principal, m sent) {
-	waits := r.Method == http.MethodPost && !m.listens(r)
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, a *asking, m sent) {
+	p, waits := a.principal, r.Method == http.MethodPost && !m.listens(r)
 	s := h.enter(p, h.mayRun(r.Context(), p), waits)
 	defer h.leave(s, waits)
 	ctx, stop := context.WithCancel(context.WithValue(r.Context(), serverKey{}, s.server))
 	defer stop()
-	if m.listens(r) || m.runs() {
-		gone := make(chan struct{})
-		auth.TokenInfoFromContext(r.Context()).Extra[takenAway] = gone
-		go h.stillThere(ctx, r, m, func() { close(gone); stop() })
+	switch {
+	case m.runs():
+		a.still, a.gone = h.stillMay(r, p, access.WriteRuns), make(chan struct{})
+		go stillThere(ctx, a.still, func() { close(a.gone); stop() })
+	case m.listens(r):
+		go stillThere(ctx, h.stillMay(r, p, access.ReadSkills), stop)
 	}
 	s.refresh(ctx)
 	r = r.WithContext(ctx)
@@ -335,11 +344,7 @@ func (h *Handler) mayRun(ctx context.Context, p access.Principal) bool {
 // it when that holds no longer, or may not do this any more: a call in the queue never
 // starts, one that runs is cancelled (T11). A call whose client has gone is a run like
 // another, and goes on.
-func (h *Handler) stillThere(ctx context.Context, r *http.Request, m sent, end func()) {
-	need := access.ReadSkills
-	if m.runs() {
-		need = access.WriteRuns
-	}
+func stillThere(ctx context.Context, still func(context.Context) error, end func()) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
@@ -348,7 +353,7 @@ func (h *Handler) stillThere(ctx context.Context, r *http.Request, m sent, end f
 			return
 		case <-tick.C:
 		}
-		if p, known, err := h.c.Authenticate(r); err == nil && (!known || access.Check(ctx, h.c.Authorizer, p, need) != nil) {
+		if errors.Is(still(ctx), gate.ErrDenied) {
 			end()
 			return
 		}

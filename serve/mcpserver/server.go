@@ -52,6 +52,7 @@ func newServer(p access.Principal, run bool, may func(context.Context, access.Pr
 		// What a tenant has is nobody else's, and may change at any time.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
 	})
+	s.AddReceivingMiddleware(bounded)
 	s.addResources()
 	s.addSkillMethods()
 	return s
