@@ -173,16 +173,16 @@ func TestRun(t *testing.T) {
 func TestLarge(t *testing.T) {
 	g := newGround(t, "one")
 	e := g.executor(nil)
-	large := strings.Repeat("x", 3<<20)
+	large := strings.Repeat("x", 5<<18)
 	g.join("one", func(_ context.Context, run wire.Run, _ bundle.Bundle) (wire.Answer, error) {
 		a := exits(run, large)
-		a.More.Outputs = []wire.File{{Path: "a.bin", Data: bytes.Repeat([]byte{7}, 9<<20)}}
+		a.More.Outputs = []wire.File{{Path: "a.bin", Data: bytes.Repeat([]byte{7}, 2<<20)}}
 		return a, nil
 	}, nil)
 	g.await(e, 1)
 	req := g.request(executortest.Order{
-		Files:  []bundle.File{{Path: "main.py", Data: []byte("print(1)\n")}, {Path: "data.bin", Data: bytes.Repeat([]byte{1, 2, 3}, 2<<20)}},
-		Inputs: []bundle.File{{Path: "in.bin", Data: bytes.Repeat([]byte{9}, 12<<20)}},
+		Files:  []bundle.File{{Path: "main.py", Data: []byte("print(1)\n")}, {Path: "data.bin", Data: bytes.Repeat([]byte{1, 2, 3}, 1<<19)}},
+		Inputs: []bundle.File{{Path: "in.bin", Data: bytes.Repeat([]byte{9}, 2<<20)}},
 		Policy: gate.Policy{MaxOutput: 4 << 20},
 	})
 	for range 2 {
@@ -190,7 +190,7 @@ func TestLarge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(res.Stdout) != large || len(res.Outputs) != 1 || len(res.Outputs[0].Data) != 9<<20 {
+		if string(res.Stdout) != large || len(res.Outputs) != 1 || len(res.Outputs[0].Data) != 2<<20 {
 			t.Errorf("got %d bytes of output and %d files", len(res.Stdout), len(res.Outputs))
 		}
 	}
