@@ -131,6 +131,7 @@ func TestRemote(t *testing.T) {
 // M10, M11: where the runner asks for tickets, those of the host's key open it, and none
 // and those of another key do not; the runs count as not started.
 func TestRemoteTickets(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	folder := t.TempDir()
 	write := func(name, kind string, der []byte, err error) string {
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 // R2: a runner service in another process keeps the rules of every executor.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	p := startRunner(t, "process")
 	extensions := []string{"sh", "py", "js"}
 	if testing.Short() {
@@ -33,6 +34,7 @@ var needLive = []string{"U01", "U04", "U06", "U07", "U11", "G19", "N18"}
 
 // B2, M09: no attack of the catalogue gets out of a box that another process makes.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	p := startRunner(t, sandbox.Name)
 	e := open(t, p.address, nil)
 	posture, err := e.Posture(t.Context())
