@@ -294,13 +294,13 @@ func TestPrefix(t *testing.T) {
 
 // Shapes of requests that a proxy and a server may read in two ways are refused by the
 // server's library before they come here, and a body that never ends is bounded (W06, W07).
+// cmd/tracon's TestServeSmuggling shows that nothing hides behind one.
 func TestSmuggling(t *testing.T) {
 	h := newHouse(t)
 	srv := httptest.NewServer(h.handler)
 	defer srv.Close()
 	for _, tt := range []struct{ name, request, want string }{
 		{"two lengths", "POST /v1/explain HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", "400"},
-		{"a length and chunks", "POST /v1/explain HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer reader\r\nContent-Type: application/json\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", ""},
 		{"a header in a folded line", "GET /v1/whoami HTTP/1.1\r\nHost: x\r\nX-A: b\r\n Authorization: Bearer reader\r\n\r\n", "401"},
 		{"an odd transfer", "POST /v1/explain HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n", "501"},
 		{"a blank before the colon", "GET /v1/whoami HTTP/1.1\r\nHost : x\r\n\r\n", "400"},
@@ -321,9 +321,6 @@ func TestSmuggling(t *testing.T) {
 			defer res.Body.Close()
 			if !strings.HasPrefix(res.Status, tt.want) {
 				t.Errorf("%s, want %s", res.Status, tt.want)
-			}
-			if tt.want == "" && !res.Close && res.StatusCode < 400 { // chunks won, as the standard says: then no second request may hide
-				t.Errorf("%s, and the connection stays open", res.Status)
 			}
 		})
 	}
