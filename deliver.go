@@ -11,8 +11,7 @@ type Delivered struct {
 	Outcome
 
 	// The streams as the executor gave them, any bytes, at most the delivery's limit of
-	// each, without this system's own keys: the other host does with them what its own
-	// policy says, and masks what that marks.
+	// each: the other host does with them what its own policy says.
 	RawStdout, RawStderr []byte
 }
 

@@ -26,14 +26,16 @@ const (
 )
 
 // What a platform's principal may do. None of it reaches into a tenant's skills,
-// runs or records.
+// runs or records; [ReadEntries] alone reads what the log tells of them.
 const (
-	ReadHost     Permission = "host.read"     // posture, runtimes, the host's settings, the host's part of the log
-	WriteHost    Permission = "host.write"    // the host's settings, runtimes
-	ReadTenants  Permission = "tenants.read"  // tenants, and the ids of their keys
-	WriteTenants Permission = "tenants.write" // create tenants, their quotas, and keys for them
-	ReadPlatform Permission = "platform.read" // verify and checkpoints of the whole log, not its entries; the platform's keys
-	WriteKeysOf  Permission = "platform.keys" // the platform's own keys
+	ReadHost      Permission = "host.read"        // posture, runtimes, the host's settings, the host's part of the log
+	WriteHost     Permission = "host.write"       // the host's settings, runtimes
+	ReadTenants   Permission = "tenants.read"     // tenants, and the ids of their keys
+	WriteTenants  Permission = "tenants.write"    // create tenants, their quotas, and keys for them
+	ReadPlatform  Permission = "platform.read"    // verify and checkpoints of the whole log, not its entries; checks of what is kept; the platform's keys
+	WritePlatform Permission = "platform.write"   // erase what is over its time, replace the log's key
+	ReadEntries   Permission = "platform.entries" // the entries of the whole log, and proofs of them
+	WriteKeysOf   Permission = "platform.keys"    // the platform's own keys
 )
 
 // A Role is a set of permissions with a name.
@@ -59,7 +61,7 @@ var grants = map[Role][]Permission{
 	Operator: append(slices.Clone(reads), WriteSkills, WriteRuns),
 	Approver: append(slices.Clone(reads), WriteGrants),
 	Admin:    append(slices.Clone(reads), WriteSkills, WriteRuns, WriteGrants, WritePolicy, ReadKeys, WriteKeys),
-	Platform: {ReadHost, WriteHost, ReadTenants, WriteTenants, ReadPlatform, WriteKeysOf},
+	Platform: {ReadHost, WriteHost, ReadTenants, WriteTenants, ReadPlatform, WritePlatform, ReadEntries, WriteKeysOf},
 }
 
 // Roles returns the roles, the weakest first, the platform's last.

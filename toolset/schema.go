@@ -158,9 +158,7 @@ var (
 		"path": plain, "size": integer, "offset": integer, "nextOffset": integer, "binary": boolean, "text": plain, "digest": plain,
 	})
 
-	shownStream = object(map[string]schema{"text": plain, "tail": plain, "omittedBytes": integer,
-		"handle": text("Where bytes that are no UTF-8 were replaced: for the inputs of a next call, the bytes as they were; empty: none are kept.")},
-		"text", "tail", "omittedBytes", "handle")
+	shownStream = object(map[string]schema{"text": plain, "tail": plain, "omittedBytes": integer}, "text", "tail", "omittedBytes")
 
 	ran = answer(map[string]schema{
 		"call":     text("The call's id, for the operator."),

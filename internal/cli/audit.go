@@ -67,7 +67,7 @@ func (f *entryFilter) register(cmd *cobra.Command) {
 		names = append(names, string(k))
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.all, "all-tenants", false, "the entries of all tenants, and the host's own")
+	flags.BoolVar(&f.all, "all-tenants", false, "the entries of all tenants, and the host's own; on a server it takes a key of the platform")
 	flags.Uint64Var(&f.from, "from", 0, "begin at the entry of this index")
 	flags.StringSliceVar(&f.kinds, "kind", nil, "only entries of these kinds: "+strings.Join(names, ", "))
 	flags.StringVar(&f.run, "run", "", "only entries of this call")
@@ -102,18 +102,6 @@ func (f *entryFilter) takes(e audit.Entry) bool {
 	}
 	return false
 }
-
-// here says why the entries are read on this machine; empty: they need not be.
-func (f *entryFilter) here() string {
-	if f.all {
-		return allTenantsHere
-	}
-	return ""
-}
-
-// allTenantsHere is why --all-tenants is for this machine alone: a key reads the
-// entries of its tenant, and the platform's those of the host.
-const allTenantsHere = "--all-tenants is for the data folder of this machine"
 
 // moment is a time as a flag: RFC 3339, or how long ago.
 type moment struct{ time.Time }
@@ -162,7 +150,7 @@ come within 30 seconds of another are counted.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.atHere(cmd, daemon.Read, f.here(), func(ctx context.Context, b backend) error {
+			return a.at(cmd, daemon.Read, func(ctx context.Context, b backend) error {
 				if follow {
 					return a.followLog(ctx, b, f)
 				}

@@ -38,7 +38,11 @@ and what there is is signed.
 
 Where the key is gone, or where a witness or a second folder to which this user can
 only add goes on telling of what was lost, a new key is made, with a new name of the
-log: give it to the witnesses. Receipts of what was lost go on telling of it.`,
+log: give it to the witnesses. Receipts of what was lost go on telling of it.
+
+It works on the data folder of this machine alone: a server on such a log does not
+start, and one that finds the loss while it serves refuses every run. Stop it first,
+and start it when the loss is accepted.`,
 		Example: `  tracon audit accept-loss --reason 'the disk failed on Sunday; the backup is of Saturday'`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,12 +80,14 @@ func (a *app) rotateKeyCmd() *cobra.Command {
 		Short: "Replace the key that signs the log",
 		Long: `Signs the log with the old key, makes a new one, and writes into the log a statement,
 signed by both, that the new one goes on. The old one is then removed. Whoever
-trusts the first key follows from hand to hand.`,
+trusts the first key follows from hand to hand.
+
+On a server it takes a key of the platform, and it is the server's own log.`,
 		Example: `  tracon audit rotate-key --reason 'a year has passed'`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
-				key, err := h.Notary.Rotate(ctx, a.who(), reason)
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
+				key, err := b.RotateLogKey(ctx, reason)
 				if err != nil {
 					return lost(err)
 				}

@@ -45,7 +45,7 @@ only read. Else the log is signed.`,
 				if err != nil {
 					return err
 				}
-				receipt, leaf, err := b.Prove(ctx, index)
+				receipt, leaf, err := b.Prove(ctx, index, all)
 				if err != nil {
 					return err
 				}
@@ -61,23 +61,19 @@ only read. Else the log is signed.`,
 				_, err = a.out.Write(receipt)
 				return err
 			}
-			here := ""
-			if all {
-				here = allTenantsHere
-			}
-			err := a.atHere(cmd, daemon.Read, here, prove)
+			err := a.at(cmd, daemon.Read, prove)
 			if !errors.Is(err, notary.ErrReadOnly) {
 				return err
 			}
 			// No checkpoint covers it yet: where the log may be written it is signed now.
-			if a.atHere(cmd, daemon.Change, here, prove) != nil {
+			if a.at(cmd, daemon.Change, prove) != nil {
 				return hint(err, "`tracon audit checkpoint`, where the log may be written, signs it")
 			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&run, "run", "", "the admission of this call")
-	cmd.Flags().BoolVar(&all, "all-tenants", false, "an entry of any tenant, or of the host")
+	cmd.Flags().BoolVar(&all, "all-tenants", false, "an entry of any tenant, or of the host; on a server it takes a key of the platform")
 	return cmd
 }
 
@@ -269,7 +265,7 @@ memory does not grow with the log.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.atHere(cmd, daemon.Read, f.here(), func(ctx context.Context, b backend) (err error) {
+			return a.at(cmd, daemon.Read, func(ctx context.Context, b backend) (err error) {
 				f.leaves = true
 				w := a.out
 				if out != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
@@ -42,6 +43,7 @@ type backend interface {
 	skills
 	hosts
 	identities
+	upkeep
 }
 
 // records are what came of admitted calls.
@@ -134,16 +136,17 @@ type ran struct {
 
 // logs is the log.
 type logs interface {
-	// Entries returns the entries that f takes, the oldest first. It may return
-	// others too.
+	// Entries returns the entries that f takes, the oldest first: the tenant's, or
+	// everybody's. It may return others too.
 	Entries(ctx context.Context, f entryFilter) iter.Seq2[audit.Leaf, error]
 
 	// VerifyLog computes the log again and compares it with what was signed; see
 	// [daemon.House.VerifyLog].
 	VerifyLog(ctx context.Context, against daemon.Against, progress func(uint64)) (audit.Verified, error)
 
-	// Prove returns the receipt of an entry, and the entry.
-	Prove(ctx context.Context, index uint64) (receipt []byte, leaf audit.Leaf, err error)
+	// Prove returns the receipt of an entry, and the entry; with whosever it may be
+	// another tenant's. It may be without.
+	Prove(ctx context.Context, index uint64, whosever bool) (receipt []byte, leaf audit.Leaf, err error)
 
 	// CheckReceipt opens a receipt with the log's keys, and says whether the log
 	// still has what it proves. It returns the entry and what signed it.
@@ -152,6 +155,9 @@ type logs interface {
 	// Checkpoint signs the log, and returns the keys that ever signed it, the last
 	// one last.
 	Checkpoint(ctx context.Context) (audit.Checkpoint, []audit.PublicKey, error)
+
+	// RotateLogKey replaces the key that signs the log, and returns the new one.
+	RotateLogKey(ctx context.Context, reason string) (audit.PublicKey, error)
 }
 
 // skills are the tenant's, and those in the configured folders.
@@ -220,6 +226,18 @@ type identities interface {
 	// DeleteTenant deletes the tenant for ever, or with preview only counts what that
 	// would take away. The errors are those of [retention.DeleteTenant].
 	DeleteTenant(ctx context.Context, name, reason string, preview bool) (retention.Deletion, error)
+}
+
+// upkeep is what keeps the installation in order, of every tenant.
+type upkeep interface {
+	// Fsck compares everything that is kept with the log; see [daemon.House.Fsck].
+	Fsck(ctx context.Context, progress func(what string, done uint64), tell func(fsck.Finding)) (fsck.Report, error)
+
+	// Rules returns how long what is kept stays.
+	Rules(ctx context.Context) (retention.Rules, error)
+
+	// Erase takes away what is over its time; with preview it only counts.
+	Erase(ctx context.Context, f ruleFlags, preview bool) (retention.Erasure, error)
 }
 
 // at opens what the verb acts on, calls f and closes it: the server that the words,

@@ -15,7 +15,8 @@ const maxFindings = 10_000
 
 func (a *app) fsckCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "fsck",
+		Use:         "fsck",
+		Annotations: map[string]string{ownEyes: "yes"},
 		Example: `  tracon fsck
   tracon fsck --json
   tracon fsck --data /mnt/copy/tracon`,
@@ -32,18 +33,22 @@ Other processes may go on meanwhile: it looks at one moment. It changes nothing:
 copy that may not be written can be checked too, and one of an older version is
 left as it is, and told.
 
+With --server the server looks, which takes a key of the platform; it tells the first
+500 findings, and counts all. Ctrl-C ends its work too. Where a server holds the data
+folder of this machine, this looks at the folder itself.
+
 Exit codes: 0 nothing was found; 1 it could not look; 3 something was found.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.houseTo(cmd, daemon.Verify, a.fsck)
+			return a.at(cmd, daemon.Verify, a.fsck)
 		},
 	}
 }
 
-func (a *app) fsck(ctx context.Context, h *daemon.House) error {
+func (a *app) fsck(ctx context.Context, b backend) error {
 	findings := []fsck.Finding{}
 	bar, doing := a.progress(""), ""
-	report, err := h.Fsck(ctx, func(what string, done uint64) {
+	report, err := b.Fsck(ctx, func(what string, done uint64) {
 		if what != doing {
 			bar.done()
 			bar, doing = a.progress(what), what

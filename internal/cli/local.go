@@ -207,7 +207,7 @@ func (l *local) VerifyLog(ctx context.Context, against daemon.Against, progress 
 	return l.h.VerifyLog(ctx, against, progress)
 }
 
-func (l *local) Prove(ctx context.Context, index uint64) ([]byte, audit.Leaf, error) {
+func (l *local) Prove(ctx context.Context, index uint64, _ bool) ([]byte, audit.Leaf, error) {
 	p, err := l.h.Notary.Prove(ctx, index)
 	if err != nil {
 		return nil, audit.Leaf{}, err

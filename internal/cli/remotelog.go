@@ -25,8 +25,12 @@ import (
 func (r *remote) Entries(ctx context.Context, f entryFilter) iter.Seq2[audit.Leaf, error] {
 	return func(yield func(audit.Leaf, error) bool) {
 		filter := client.EntryFilter{From: f.from, Kinds: f.kinds, Run: f.run, Actor: f.actor, Subject: f.subject, Since: f.since.Time, Until: f.until.Time, Leaf: f.leaves}
+		part := r.c.Entries
+		if f.all {
+			part = r.platform.AllEntries
+		}
 		for cursor := ""; ; {
-			page, err := r.c.Entries(ctx, filter, cursor, 1000)
+			page, err := part(ctx, filter, cursor, 1000)
 			if err != nil {
 				yield(audit.Leaf{}, r.told(ctx, err, nil))
 				return
@@ -82,8 +86,12 @@ func fault(word, where string) error {
 	return fmt.Errorf("%s: %s", word, where)
 }
 
-func (r *remote) Prove(ctx context.Context, index uint64) ([]byte, audit.Leaf, error) {
-	p, err := r.c.Prove(ctx, index)
+func (r *remote) Prove(ctx context.Context, index uint64, whosever bool) ([]byte, audit.Leaf, error) {
+	do := r.c.Prove
+	if whosever {
+		do = r.platform.ProveAny
+	}
+	p, err := do(ctx, index)
 	if err != nil {
 		return nil, audit.Leaf{}, r.told(ctx, err, fmt.Errorf("%w: %d", audit.ErrNoEntry, index))
 	}

@@ -18,24 +18,40 @@ func (a *app) retentionCmd() *cobra.Command {
 		a.retentionShowCmd(), a.retentionPreviewCmd(), a.retentionApplyCmd())
 }
 
-// ruleFlags are rules of one invocation; a flag that is not given leaves the
-// configuration's.
-type ruleFlags struct{ contents, calls, details time.Duration }
+// ruleFlags are rules of one invocation; a flag that is not given, and is nil, leaves
+// the configuration's.
+type ruleFlags struct{ contents, calls, details *time.Duration }
 
-func (f *ruleFlags) add(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&f.contents, "contents", 0, "instead of keep_contents, such as 2160h; 0 keeps for ever")
-	cmd.Flags().DurationVar(&f.calls, "calls", 0, "instead of keep_calls")
-	cmd.Flags().DurationVar(&f.details, "details", 0, "instead of keep_details")
+// ruleFlag is a time that may not have been given.
+type ruleFlag struct{ to **time.Duration }
+
+func (f ruleFlag) Type() string { return "duration" }
+func (f ruleFlag) String() string {
+	if f.to == nil || *f.to == nil {
+		return ""
+	}
+	return (*f.to).String()
 }
 
-func (f *ruleFlags) rules(cmd *cobra.Command, h *daemon.House) retention.Rules {
-	r := h.Rules()
-	for name, to := range map[string]struct {
-		rule *time.Duration
-		flag time.Duration
-	}{"contents": {&r.Contents, f.contents}, "calls": {&r.Calls, f.calls}, "details": {&r.Details, f.details}} {
-		if cmd.Flags().Changed(name) {
-			*to.rule = to.flag
+func (f ruleFlag) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err == nil {
+		*f.to = &d
+	}
+	return err
+}
+
+func (f *ruleFlags) add(cmd *cobra.Command) {
+	cmd.Flags().Var(ruleFlag{&f.contents}, "contents", "instead of keep_contents, such as 2160h; 0 keeps for ever")
+	cmd.Flags().Var(ruleFlag{&f.calls}, "calls", "instead of keep_calls")
+	cmd.Flags().Var(ruleFlag{&f.details}, "details", "instead of keep_details")
+}
+
+// over returns the rules with what was given in their place.
+func (f ruleFlags) over(r retention.Rules) retention.Rules {
+	for to, by := range map[*time.Duration]*time.Duration{&r.Contents: f.contents, &r.Calls: f.calls, &r.Details: f.details} {
+		if by != nil {
+			*to = *by
 		}
 	}
 	return r
@@ -49,8 +65,11 @@ func (a *app) retentionShowCmd() *cobra.Command {
   TRACON_KEEP_CALLS=2160h tracon retention show`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.houseTo(cmd, daemon.List, func(_ context.Context, h *daemon.House) error {
-				r := h.Rules()
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				r, err := b.Rules(ctx)
+				if err != nil {
+					return err
+				}
 				if a.json {
 					return a.printJSON(map[string]float64{"contentsSeconds": r.Contents.Seconds(), "callsSeconds": r.Calls.Seconds(), "detailsSeconds": r.Details.Seconds()})
 				}
@@ -76,8 +95,8 @@ func (a *app) retentionPreviewCmd() *cobra.Command {
   tracon retention preview --calls 2160h --details 720h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.houseTo(cmd, daemon.List, func(ctx context.Context, h *daemon.House) error {
-				done, err := h.Expired(ctx, f.rules(cmd, h))
+			return a.at(cmd, daemon.List, func(ctx context.Context, b backend) error {
+				done, err := b.Erase(ctx, f, true)
 				if err != nil {
 					return err
 				}
@@ -101,14 +120,17 @@ itself stays whole: its entries, their hashes, and the commitments to arguments
 and output, which tell nothing without the salt that goes with the details.
 
 Without rules in the configuration or in flags everything is kept for ever.
-Look with ` + "`tracon retention preview`" + ` first: what is erased does not come back.`,
+Look with ` + "`tracon retention preview`" + ` first: what is erased does not come back.
+
+On a server, which takes a key of the platform, what no flag says is as in its own
+configuration.`,
 		Example: `  tracon retention apply
   tracon retention apply --calls 2160h --details 720h --contents 2160h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
+			return a.at(cmd, daemon.Make, func(ctx context.Context, b backend) error {
 				stop := a.progress("erasing").during()
-				done, err := h.Erase(ctx, a.who(), f.rules(cmd, h))
+				done, err := b.Erase(ctx, f, false)
 				stop()
 				if err != nil {
 					return err

@@ -76,7 +76,7 @@ be is said at the start, all of it at once. Its log is JSON, on standard error.`
 				}
 				return &exitWith{exitError, nil}
 			}
-			return err
+			return lost(err)
 		},
 	}
 	cmd.Flags().BoolVar(&inFleet, "fleet", false, "run scripts by runners that join here, at fleet_listen or "+config.DefaultFleetListen)

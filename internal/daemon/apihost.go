@@ -3,11 +3,14 @@ package daemon
 import (
 	"context"
 	"io"
+	"math"
 	"sync"
+	"time"
 
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/retention"
@@ -87,6 +90,46 @@ func (a apiHost) VerifyLog(ctx context.Context) (audit.Verified, error) {
 		return audit.Verified{}, context.Cause(ctx)
 	}
 	return a.h.VerifyLog(ctx, Against{}, nil)
+}
+
+// maxFindings is how many findings an answer holds, as the document says.
+const maxFindings = 500
+
+func (a apiHost) Fsck(ctx context.Context) (client.Checked, error) {
+	out := client.Checked{Findings: []client.Finding{}}
+	r, err := a.h.Fsck(ctx, nil, func(f fsck.Finding) {
+		if len(out.Findings) < maxFindings {
+			f.What = audit.Clip(f.What)
+			out.Findings = append(out.Findings, client.Finding(f))
+		}
+	})
+	out.OK, out.Report = r.Findings == 0, client.CheckReport(r)
+	return out, err
+}
+
+func (a apiHost) Retention() client.Retention {
+	r := a.h.Rules()
+	return client.Retention{Contents: new(r.Contents.Seconds()), Calls: new(r.Calls.Seconds()), Details: new(r.Details.Seconds())}
+}
+
+func (a apiHost) Erase(ctx context.Context, actor string, in client.Retention, preview bool) (client.Erasure, error) {
+	r := a.h.Rules()
+	for to, by := range map[*time.Duration]*float64{&r.Contents: in.Contents, &r.Calls: in.Calls, &r.Details: in.Details} {
+		if by != nil {
+			*to = time.Duration(math.Ceil(*by * float64(time.Second))) // a short time is not zero, which keeps for ever
+		}
+	}
+	if err := r.Validate(); err != nil {
+		return client.Erasure{}, client.NewProblem(client.Invalid, err.Error())
+	}
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	if preview {
+		e, err := a.h.Expired(ctx, r)
+		return client.Erasure(e), err
+	}
+	e, err := a.h.Erase(ctx, actor, r)
+	return client.Erasure(e), err
 }
 
 func toRuntime(r Runtime) client.Runtime {

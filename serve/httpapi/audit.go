@@ -25,6 +25,9 @@ func (s *server) auditRoutes() {
 	route(s, operation{id: "check-receipt", method: http.MethodPost, path: "/v1/audit/receipts/check", tag: "audit", summary: "Whether a receipt holds, and the log goes on from it", maxBody: 2 << 20, need: either}, s.checkReceipt)
 	route(s, operation{id: "checkpoint", method: http.MethodPost, path: "/v1/audit/checkpoint", tag: "audit", summary: "Sign the log as it is now", about: "Where nothing was written since the last checkpoint, that one is the answer.", need: either}, s.checkpoint)
 	route(s, operation{id: "verify-log", method: http.MethodPost, path: "/v1/audit/verify", tag: "audit", summary: "Compute the whole log again, and compare it with what was signed", need: may(access.ReadPlatform)}, s.verifyLog)
+	route(s, operation{id: "list-all-entries", method: http.MethodGet, path: "/v1/log/entries", tag: "audit", summary: "The entries of every tenant and of the host, the oldest first",
+		about: "A part may have fewer items than were asked for, and none, while next says that there are more.", need: may(access.ReadEntries)}, s.listAllEntries)
+	route(s, operation{id: "get-any-receipt", method: http.MethodGet, path: "/v1/log/entries/{index}/receipt", tag: "audit", summary: "What proves an entry of any tenant to anybody", need: may(access.ReadEntries)}, s.getAnyReceipt)
 }
 
 // whose is whose entries p reads: its tenant's, or the host's own.
@@ -61,18 +64,34 @@ func (f Entries) takes(e audit.Entry) bool {
 	return false
 }
 
-func (s *server) listEntries(ctx context.Context, p access.Principal, in *struct {
+// entriesIn chooses a part of a list of entries.
+type entriesIn struct {
 	params.Paging
 	Entries
-}) (*answer[client.Page[client.Entry]], error) {
+}
+
+func (s *server) listEntries(ctx context.Context, p access.Principal, in *entriesIn) (*answer[client.Page[client.Entry]], error) {
+	return s.entries(ctx, params.ListOf(p.Tenant, "list-entries", in.words()...), whose(p), in)
+}
+
+func (s *server) listAllEntries(ctx context.Context, _ access.Principal, in *entriesIn) (*answer[client.Page[client.Entry]], error) {
+	return s.entries(ctx, params.ListOf("", "list-all-entries", in.words()...), "", in)
+}
+
+// words are what tells one choice of entries from another.
+func (f Entries) words() []string {
+	return []string{strconv.FormatUint(f.From, 10), strings.Join(f.Kinds, ","), f.Run, f.Actor, f.Subject,
+		f.Since.Format(time.RFC3339Nano), f.Until.Format(time.RFC3339Nano)}
+}
+
+// entries is a part of the list of the tenant's entries; of all, where it is empty.
+func (s *server) entries(ctx context.Context, list, tenant string, in *entriesIn) (*answer[client.Page[client.Entry]], error) {
 	f := in.Entries
 	for _, k := range f.Kinds {
 		if !slices.Contains(audit.Kinds(), audit.Kind(k)) {
 			return nil, problem(client.Invalid, "there is no such kind of entry")
 		}
 	}
-	list := params.ListOf(p.Tenant, "list-entries", strconv.FormatUint(f.From, 10), strings.Join(f.Kinds, ","), f.Run, f.Actor, f.Subject,
-		f.Since.Format(time.RFC3339Nano), f.Until.Format(time.RFC3339Nano))
 	from := f.From
 	position, err := params.ReadCursor(list, in.Cursor)
 	if err == nil && position != "" {
@@ -85,7 +104,7 @@ func (s *server) listEntries(ctx context.Context, p access.Principal, in *struct
 	}
 	page := client.Page[client.Entry]{Items: []client.Entry{}}
 	looked := 0
-	for leaf, err := range s.Log.Entries(ctx, whose(p), from) {
+	for leaf, err := range s.Log.Entries(ctx, tenant, from) {
 		if err != nil {
 			return nil, err
 		}
@@ -113,22 +132,33 @@ func toEntry(l audit.Leaf, bytes bool) client.Entry {
 	return out
 }
 
-func (s *server) getReceipt(ctx context.Context, p access.Principal, in *struct {
+// entryIn names an entry.
+type entryIn struct {
 	Index uint64 `path:"index" maximum:"9223372036854775807"`
-}) (*answer[client.Receipt], error) {
+}
+
+func (s *server) getReceipt(ctx context.Context, p access.Principal, in *entryIn) (*answer[client.Receipt], error) {
+	return s.receipt(ctx, in.Index, func(e audit.Entry) bool { return e.Tenant == whose(p) })
+}
+
+func (s *server) getAnyReceipt(ctx context.Context, _ access.Principal, in *entryIn) (*answer[client.Receipt], error) {
+	return s.receipt(ctx, in.Index, func(audit.Entry) bool { return true })
+}
+
+func (s *server) receipt(ctx context.Context, index uint64, mayRead func(audit.Entry) bool) (*answer[client.Receipt], error) {
 	if s.Notary == nil {
 		return nil, errNotOffered()
 	}
 	// Whose it is comes first: an entry of another tenant is not signed for, nor told apart
 	// from one that is not there.
-	leaf, err := s.Log.Leaf(ctx, in.Index)
+	leaf, err := s.Log.Leaf(ctx, index)
 	if err != nil {
 		return nil, err
 	}
-	if leaf.Entry.Tenant != whose(p) {
+	if !mayRead(leaf.Entry) {
 		return nil, notFound()
 	}
-	proof, err := s.Notary.Prove(ctx, in.Index)
+	proof, err := s.Notary.Prove(ctx, index)
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,18 @@ type Host interface {
 	// VerifyLog computes the whole log again and compares it with what was signed. Its
 	// errors are those of audit.Log.VerifyClaims.
 	VerifyLog(ctx context.Context) (audit.Verified, error)
+
+	// Fsck checks that what is kept agrees with the log. It stops when ctx ends. The answer
+	// has the first findings, which are shown to the platform, and counts all.
+	Fsck(ctx context.Context) (client.Checked, error)
+
+	// Retention returns how long what is kept beside the log stays: no time is nil.
+	Retention() client.Retention
+
+	// Erase takes away what is over its time by r, where nil is the host's own; with preview
+	// it only counts. For times that cannot hold its error is the problem client.Invalid;
+	// else they are those of retention.Apply.
+	Erase(ctx context.Context, actor string, r client.Retention, preview bool) (client.Erasure, error)
 }
 
 // A Store is what the API reads of what is kept; every store of this module is one.

@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/audit/notary"
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/retention"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
@@ -69,6 +71,30 @@ func (d desk) DeleteTenant(ctx context.Context, by access.Principal, name, reaso
 	}
 	out, err := do(ctx, del)
 	return client.Deletion{Keys: out.Keys, Grants: out.Grants, Skills: out.Skills, Calls: out.Calls, Contents: out.Contents, UnderWay: out.UnderWay}, err
+}
+
+func (d desk) Fsck(ctx context.Context) (client.Checked, error) {
+	out := client.Checked{Findings: []client.Finding{}}
+	r, err := fsck.Check(ctx, fsck.Config{Store: d.h.store, Log: d.h.log}, func(f fsck.Finding) { out.Findings = append(out.Findings, client.Finding(f)) })
+	out.OK, out.Report = r.Findings == 0, client.CheckReport(r)
+	return out, err
+}
+
+func (desk) Retention() client.Retention {
+	return client.Retention{Contents: new(0.), Calls: new(0.), Details: new(3600.)}
+}
+
+func (d desk) Erase(ctx context.Context, actor string, r client.Retention, preview bool) (client.Erasure, error) {
+	rules := retention.Rules{Details: time.Hour}
+	if r.Calls != nil {
+		rules.Calls = time.Duration(*r.Calls * float64(time.Second))
+	}
+	if preview {
+		e, err := retention.Preview(ctx, d.h.store, rules, time.Now())
+		return client.Erasure(e), err
+	}
+	e, err := retention.Apply(ctx, d.h.store, d.h.log, actor, rules, time.Now())
+	return client.Erasure(e), err
 }
 
 func (d desk) VerifyLog(ctx context.Context) (audit.Verified, error) {
@@ -168,9 +194,20 @@ var samples = map[string]func(h *house, n int) sample{
 		h.must(err)
 		return sample{path: "/v1/audit/receipts/check", body: client.ReceiptCheck{Receipt: string(text)}}
 	},
-	"checkpoint":   func(*house, int) sample { return sample{path: "/v1/audit/checkpoint"} },
-	"verify-log":   func(*house, int) sample { return sample{path: "/v1/audit/verify"} },
-	"list-keys":    at("/v1/keys"),
+	"checkpoint": func(*house, int) sample { return sample{path: "/v1/audit/checkpoint"} },
+	"verify-log": func(*house, int) sample { return sample{path: "/v1/audit/verify"} },
+	"list-keys":  at("/v1/keys"),
+
+	"list-all-entries": at("/v1/log/entries?limit=3"),
+	"get-any-receipt": func(h *house, _ int) sample {
+		return sample{path: fmt.Sprintf("/v1/log/entries/%d/receipt", h.entryOf("acme").Index)}
+	},
+	"check-kept":        func(*house, int) sample { return sample{path: "/v1/fsck"} },
+	"get-retention":     at("/v1/retention"),
+	"preview-retention": with("/v1/retention/preview", client.Retention{Calls: new(3600.)}),
+	"apply-retention":   with("/v1/retention/apply", client.Retention{}),
+	"rotate-log-key":    with("/v1/audit/rotate-key", client.LogKeyRotation{Reason: "test"}),
+
 	"get-key":      key("/v1/keys/", ""),
 	"create-key":   with("/v1/keys", client.NewKey{Name: "made", Roles: []string{"reader"}}),
 	"rotate-key":   key("/v1/keys/", "/rotate"),

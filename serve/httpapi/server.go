@@ -26,6 +26,7 @@ type server struct {
 
 	turns   *turns.Turns
 	uploads uploads
+	upkeep  chan struct{} // full while what is kept is checked, or erased
 }
 
 // New returns the API over c. The handler is safe for concurrent use.
@@ -46,7 +47,7 @@ func newServer(c Config) (*server, http.Handler, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	s := &server{Config: c, mux: http.NewServeMux(), turns: turns.New(heavyAtOnce)}
+	s := &server{Config: c, mux: http.NewServeMux(), turns: turns.New(heavyAtOnce), upkeep: make(chan struct{}, 1)}
 	s.api = humago.New(s.mux, s.huma())
 	s.api.UseMiddleware(s.enter)
 	s.routes()
@@ -76,6 +77,7 @@ func (s *server) routes() {
 	s.keyRoutes()
 	s.tenantRoutes()
 	s.hostRoutes()
+	s.upkeepRoutes()
 }
 
 // huma is the library's configuration: its own pages, its links to schemas and its

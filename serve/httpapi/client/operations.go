@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -208,9 +209,13 @@ func (c *Client) RemoveRuntime(ctx context.Context, name, etag, reason string) (
 // platform, the oldest first. Cursor is next of the part before. A part may have fewer
 // items than limit, and none, while there are more.
 func (c *Client) Entries(ctx context.Context, f EntryFilter, cursor string, limit int) (Page[Entry], error) {
+	return get[Page[Entry]](ctx, c, "/v1/audit/entries", f.query(cursor, limit))
+}
+
+func (f EntryFilter) query(cursor string, limit int) url.Values {
 	q := params("kind", strings.Join(f.Kinds, ","), "run", f.Run, "actor", f.Actor, "subject", f.Subject, "since", moment(f.Since), "until", moment(f.Until), "cursor", cursor)
 	if f.From > 0 {
-		q.Set("from", strconv.FormatUint(f.From, 10))
+		q.Set("from", number(f.From))
 	}
 	if f.Leaf {
 		q.Set("leaf", "true")
@@ -218,8 +223,10 @@ func (c *Client) Entries(ctx context.Context, f EntryFilter, cursor string, limi
 	if limit > 0 {
 		q.Set("limit", strconv.Itoa(limit))
 	}
-	return get[Page[Entry]](ctx, c, "/v1/audit/entries", q)
+	return q
 }
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func moment(t time.Time) string {
 	if t.IsZero() {
@@ -230,7 +237,7 @@ func moment(t time.Time) string {
 
 // Prove returns the receipt of an entry of the tenant, or of the host's own.
 func (c *Client) Prove(ctx context.Context, index uint64) (Receipt, error) {
-	return get[Receipt](ctx, c, path("v1", "audit", "entries", strconv.FormatUint(index, 10), "receipt"), nil)
+	return get[Receipt](ctx, c, path("v1", "audit", "entries", number(index), "receipt"), nil)
 }
 
 // CheckReceipt says whether a receipt holds and the log goes on from it.
