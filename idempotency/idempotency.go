@@ -131,6 +131,9 @@ type Store interface {
 	// answer; else it fails with ErrGone.
 	Drop(ctx context.Context, tenant, key, run string) error
 
+	// Forget forgets all keys of the tenant, with their answers: for one that was deleted.
+	Forget(ctx context.Context, tenant string) error
+
 	// Sweep forgets what began before a time, of all tenants, at most limit keys (zero
 	// means 1,000, a negative one is an error), and returns how many it forgot.
 	Sweep(ctx context.Context, before time.Time, limit int) (int, error)

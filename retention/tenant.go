@@ -51,8 +51,8 @@ func PreviewTenant(ctx context.Context, d Deleting) (Deletion, error) {
 }
 
 // DeleteTenant deletes a tenant: from now on its keys let nobody in and nothing of it
-// runs; its keys, grants and skills are taken back; its records go, and the contents
-// that nobody else names. The log keeps its entries, among them that of the deletion,
+// runs; its keys, grants and skills are taken back; its records go, what idempotency keys
+// stand for, and the contents that nobody else names. The log keeps its entries, among them that of the deletion,
 // and stays verifiable: their commitments to arguments and output tell nothing without
 // the salts, which go with the records. The name is not given again.
 //
@@ -77,7 +77,10 @@ func DeleteTenant(ctx context.Context, d Deleting) (out Deletion, err error) {
 	if err := d.still(ctx, &out); err != nil { // one that was admitted meanwhile
 		return out, err
 	}
-	return out, d.erase(ctx, &out, d.Log)
+	if err := d.erase(ctx, &out, d.Log); err != nil {
+		return out, err
+	}
+	return out, d.Store.Forget(ctx, d.Tenant)
 }
 
 // erase takes away what is kept beside the log; nil: it counts.

@@ -12,6 +12,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/idempotency"
 	"github.com/tracon-go/tracon/retention"
 	"github.com/tracon-go/tracon/skill"
 	"github.com/tracon-go/tracon/toolcall"
@@ -88,6 +89,15 @@ func TestDeleteTenant(t *testing.T) {
 		if _, err := access.Authenticate(ctx, h.store, secrets["acme"].Reveal(), time.Now()); err != nil {
 			h.Fatal("the key before:", err)
 		}
+		claim := func(tenant, run string) idempotency.State {
+			f, err := h.store.Begin(ctx, idempotency.Claim{Tenant: tenant, Key: "key", Body: bundle.Sum([]byte("body")), Run: run, At: time.Now()})
+			h.must(err)
+			return f.State
+		}
+		for _, tenant := range []string{"acme", "umbrella"} {
+			claim(tenant, "first of "+tenant)
+			h.must(h.store.Finish(ctx, tenant, "key", "first of "+tenant, []byte("what came of it")))
+		}
 		got, err := retention.DeleteTenant(ctx, d)
 		if h.must(err); got != want {
 			h.Errorf("it took away %+v, want %+v", got, want)
@@ -116,6 +126,9 @@ func TestDeleteTenant(t *testing.T) {
 		}
 		if p, err := h.store.Policy(ctx, "umbrella"); err != nil || !p.Enabled || p.Environment["TOKEN"] == "" || p.Suspended {
 			h.Errorf("the other's policy is %+v, error %v", p, err)
+		}
+		if mine, theirs := claim("acme", "second"), claim("umbrella", "second"); mine != idempotency.Begun || theirs != idempotency.Done {
+			h.Errorf("its idempotency key is %v, the other's %v", mine, theirs)
 		}
 		told := false
 		for leaf, err := range h.log.Entries(ctx, "acme", 0) {

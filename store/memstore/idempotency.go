@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -80,6 +81,14 @@ func (s *Store) Drop(ctx context.Context, tenant, key, run string) error {
 			return idempotency.ErrGone
 		}
 		delete(s.claims, [2]string{tenant, key})
+		return nil
+	})
+}
+
+// Forget implements [idempotency.Store].
+func (s *Store) Forget(ctx context.Context, tenant string) error {
+	return s.claim(ctx, "", "", func(claim, bool) error {
+		maps.DeleteFunc(s.claims, func(_ [2]string, c claim) bool { return c.Tenant == tenant })
 		return nil
 	})
 }

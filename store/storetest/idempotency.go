@@ -48,6 +48,7 @@ func (k *kit) methodsOfIdempotency() map[string]func(context.Context) error {
 		},
 		"Finish": func(ctx context.Context) error { return k.store.Finish(ctx, alpha, "key", id(1), nil) },
 		"Drop":   func(ctx context.Context) error { return k.store.Drop(ctx, alpha, "key", id(1)) },
+		"Forget": func(ctx context.Context) error { return k.store.Forget(ctx, alpha) },
 		"Sweep":  func(ctx context.Context) error { _, err := k.store.Sweep(ctx, at, 0); return err },
 		"Left":   func(ctx context.Context) error { _, err := k.store.Left(ctx, "dead", 0); return err },
 		"Beginner": func(ctx context.Context) error {
@@ -81,6 +82,16 @@ var apartIdempotency = []separation{
 		k.must(k.store.Drop(k.Context(), me, "dropped", id(4)))
 		_, err := k.store.Sweep(k.Context(), at.Add(time.Hour), 0)
 		k.must(err)
+	}},
+	{"Forget", func(k *kit, me, other string) {
+		k.begins("mine", claimOf(me, "kept", "body", id(6)), begun(id(6)))
+		k.begins("the other's", claimOf(other, "kept", "body", id(7)), begun(id(7)))
+		k.must(k.store.Forget(k.Context(), other))
+		k.begins("mine when the other's are forgotten", claimOf(me, "kept", "body", id(8)), running(id(6)))
+		k.begins("the forgotten one", claimOf(other, "kept", "another body", id(9)), begun(id(9)))
+		// For the other way round, on the same store.
+		k.must(k.store.Forget(k.Context(), me))
+		k.must(k.store.Forget(k.Context(), other))
 	}},
 }
 

@@ -118,6 +118,14 @@ func (s *Store) Drop(ctx context.Context, tenant, key, run string) error {
 	})
 }
 
+// Forget implements [idempotency.Store].
+func (s *Store) Forget(ctx context.Context, tenant string) error {
+	return s.beside(ctx, func(ctx context.Context, w *writer) error {
+		_, err := w.do[forgetClaims].ExecContext(ctx, tenant)
+		return err
+	})
+}
+
 // Sweep implements [idempotency.Store].
 func (s *Store) Sweep(ctx context.Context, before time.Time, limit int) (n int, err error) {
 	if limit, err = keep.Limit(limit, idempotency.DefaultSweep); err != nil {

@@ -50,6 +50,7 @@ const (
 	claimAt
 	setClaim
 	dropClaim
+	forgetClaims
 	largeAnswers
 	sweepClaims
 	leftClaims
@@ -170,6 +171,7 @@ var texts = [statements]string{
 		ON CONFLICT (tenant, key) DO UPDATE SET body = excluded.body, run = excluded.run, begun = excluded.begun, done = excluded.done,
 			large = excluded.large, answer = excluded.answer, instance = excluded.instance, sum = excluded.sum`,
 	dropClaim:    `DELETE FROM idempotency_key WHERE tenant = $1 AND key = $2`,
+	forgetClaims: `DELETE FROM idempotency_key WHERE tenant = $1`,
 	largeAnswers: `SELECT COUNT(*) FROM (SELECT 1 FROM idempotency_key WHERE tenant = $1 AND large = 1 LIMIT $2) AS one`,
 	sweepClaims: `DELETE FROM idempotency_key WHERE (tenant, key) IN
 		(SELECT tenant, key FROM idempotency_key WHERE begun < $1 ORDER BY begun LIMIT $2)`,
@@ -248,7 +250,7 @@ var (
 		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall, addDaily,
 		call, entries, removeCall, setCall, namings, eraseContent, removeFiles, removeBlob,
 		setTenant, addKey, newestKey, keyOfTenant, setKey, useKey, skillsKept, grantsKept, bytesKept, contentKept, names,
-		claimAt, setClaim, dropClaim, largeAnswers, sweepClaims,
+		claimAt, setClaim, dropClaim, forgetClaims, largeAnswers, sweepClaims,
 	}
 	reading = []statement{
 		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,
