@@ -106,10 +106,10 @@ func TestServeAsksWhoWaits(t *testing.T) {
 			}
 			first, letGo := s.hold(s.with(key.Secret))
 			waits, want := "", []string{"refused"}
+			var model sync.WaitGroup
+			t.Cleanup(model.Wait)
 			if way == "the model's key is revoked" {
 				want = append(want, "cancelled") // where the endpoint's own look comes first
-				var model sync.WaitGroup
-				defer model.Wait()
 				m := s.model(key.Secret)
 				model.Go(func() {
 					m.ask("tools/call", map[string]any{"name": "run_skill_script", "arguments": map[string]any{"skill": "s", "script": "s.sh", "arguments": []string{"/dev/null"}}})
@@ -150,6 +150,7 @@ func TestServeAsksWhoWaits(t *testing.T) {
 			if endings[first] != "exited" || !slices.Contains(want, endings[waits]) {
 				t.Errorf("the endings are %v, want exited for %s and one of %v for %s", endings, first, want, waits)
 			}
+			model.Wait() // it has its answer
 		})
 	}
 }
