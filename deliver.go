@@ -11,7 +11,8 @@ type Delivered struct {
 	Outcome
 
 	// The streams as the executor gave them, any bytes, at most the delivery's limit of
-	// each: the other host does with them what its own policy says.
+	// each, without this system's own keys: the other host does with them what its own
+	// policy says, and masks what that marks.
 	RawStdout, RawStderr []byte
 }
 

@@ -2,8 +2,10 @@ package tracon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -129,6 +131,7 @@ func (j *job) call(ctx context.Context) (a answer) {
 		if p := recover(); p != nil {
 			a = answer{err: fmt.Errorf("%w: it panicked: %v", ErrExecutorFailed, p)}
 		}
+		a.err = j.masked(a.err)
 	}()
 	res, err := j.r.exec.Execute(ctx, j.req)
 	switch {
@@ -142,24 +145,57 @@ func (j *job) call(ctx context.Context) (a answer) {
 		return answer{err: fmt.Errorf("%w: it reported no ending", ErrExecutorFailed)}
 	}
 	most := j.req.MaxOutputBytes()
-	return answer{out: j.outcome(res), raw: streams{res.Stdout[:min(len(res.Stdout), most)], res.Stderr[:min(len(res.Stderr), most)]}}
+	raw := func(b []byte) []byte {
+		b = j.req.Mask(b, res.Truncated)
+		return b[:min(len(b), most)]
+	}
+	a = answer{out: j.outcome(res), raw: streams{raw(res.Stdout), raw(res.Stderr)}}
+	if a.out.Replaced {
+		a.out.StdoutBytes, a.out.StderrBytes = a.raw.stdout, a.raw.stderr
+	}
+	return a
 }
+
+// masked is err without secrets in its words, which the operator's log and span have.
+func (j *job) masked(err error) error {
+	if err == nil {
+		return nil
+	}
+	plain := err.Error()
+	if text := string(j.req.Mask([]byte(plain), false)); text != plain {
+		return &maskedError{text, err}
+	}
+	return err
+}
+
+// A maskedError is an error in other words.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string { return e.text }
+func (e *maskedError) Unwrap() error { return e.err }
 
 // outcome applies the limits again to what an executor returned (R25).
 func (j *job) outcome(res executor.Result) Outcome {
-	out := Outcome{Ending: res.Ending, Truncated: res.Truncated, Notes: res.Notes, PostureDigest: res.PostureDigest}
+	out := Outcome{Ending: res.Ending, Truncated: res.Truncated, PostureDigest: res.PostureDigest}
+	masked := func(b []byte) []byte { return j.req.Mask(b, res.Truncated) }
 	for _, s := range []struct {
 		to   *string
 		from []byte
 	}{{&out.Stdout, res.Stdout}, {&out.Stderr, res.Stderr}} {
-		text, cut, replaced := clip(s.from, j.req.MaxOutputBytes(), res.Truncated)
+		text, cut, replaced := clip(s.from, j.req.MaxOutputBytes(), res.Truncated, masked)
 		*s.to = text
 		out.Truncated = out.Truncated || cut
 		out.Replaced = out.Replaced || replaced
 	}
 	maxBytes, maxFiles := j.req.MaxOutputs()
 	kept, notes := files(res.Outputs, maxBytes, maxFiles)
-	out.Outputs, out.Notes = kept, append(out.Notes, notes...)
+	out.Outputs = kept
+	for _, n := range slices.Concat(res.Notes, notes) {
+		out.Notes = append(out.Notes, string(j.req.Mask([]byte(n), false)))
+	}
 	return out
 }
 
@@ -266,7 +302,9 @@ func (j *job) record(out Outcome, ending string) toolcall.Record {
 		OutputFiles: len(out.Outputs), Truncated: out.Truncated, Notes: out.Notes, AdmissionIndex: req.Receipt().Index(),
 	}
 	if req.KeepArguments() {
-		rec.Arguments = string(req.Arguments())
+		if masked := req.Mask(req.Arguments(), false); json.Valid(masked) { // a secret may be a number
+			rec.Arguments = string(masked)
+		}
 	}
 	if n, ok := out.Ending.ExitCode(); ok {
 		rec.ExitCode = &n

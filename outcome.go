@@ -18,24 +18,25 @@ import (
 // An Outcome is what came of a call that was admitted. Times and durations are in
 // whole microseconds, as records have them.
 type Outcome struct {
-	ID        string          // of the call
-	Ending    executor.Ending // how the script ended
-	Stdout    string          // valid UTF-8, at most the policy's limit
-	Stderr    string          // the same; what stands here never decides success (R27)
-	Truncated bool            // a stream was cut
-	Replaced  bool            // bytes that were not UTF-8 were replaced by U+FFFD
-	Outputs   []bundle.File   // files that the script wrote
-	Notes     []string        // what the user should know
-	Duration  time.Duration   // of the executor's call, by the host's clock
-	Waited    time.Duration   // for a slot
-	Admitted  time.Time       // when every gate had said yes, UTC
-	Ended     time.Time       // as its record has it, UTC; zero for a caller who was told "cancelled" before the executor had answered
-	Abandoned bool            // the executor had not answered at the wait limit; its work may go on
-	Digest    bundle.Digest   // of the closure that ran
-	GrantID   string          // of the grant that opened the gates
-	Standing  gate.Standing   // of the executor
-	Receipt   audit.Receipt   // of the admission
-	Proof     audit.Proof     // of the admission, for others: see Config.Receipts
+	ID                       string          // of the call
+	Ending                   executor.Ending // how the script ended
+	Stdout                   string          // valid UTF-8, at most the policy's limit
+	Stderr                   string          // the same; what stands here never decides success (R27)
+	Truncated                bool            // a stream was cut
+	Replaced                 bool            // bytes that were not UTF-8 were replaced by U+FFFD
+	StdoutBytes, StderrBytes []byte          // where Replaced, the bytes as they were, secrets masked, each at most the policy's limit (O01); else nil
+	Outputs                  []bundle.File   // files that the script wrote
+	Notes                    []string        // what the user should know
+	Duration                 time.Duration   // of the executor's call, by the host's clock
+	Waited                   time.Duration   // for a slot
+	Admitted                 time.Time       // when every gate had said yes, UTC
+	Ended                    time.Time       // as its record has it, UTC; zero for a caller who was told "cancelled" before the executor had answered
+	Abandoned                bool            // the executor had not answered at the wait limit; its work may go on
+	Digest                   bundle.Digest   // of the closure that ran
+	GrantID                  string          // of the grant that opened the gates
+	Standing                 gate.Standing   // of the executor
+	Receipt                  audit.Receipt   // of the admission
+	Proof                    audit.Proof     // of the admission, for others: see Config.Receipts
 
 	PostureDigest bundle.Digest // of what the executor saw of the walls around this run; zero where it looks at none
 }
@@ -160,16 +161,17 @@ func RecordText(r toolcall.Record) string {
 	return ModelText(Outcome{}, nil)
 }
 
-// clip makes text of a stream: what is not UTF-8 is replaced, and no more than
-// max bytes are kept, cut between characters. Truncated says that the executor
-// cut it, perhaps within a character.
-func clip(b []byte, max int, truncated bool) (text string, cut, replaced bool) {
+// clip makes text of a stream: what is not UTF-8 is replaced, then masked does its part,
+// and no more than max bytes are kept, cut between characters. Truncated says that the
+// executor cut it, perhaps within a character.
+func clip(b []byte, max int, truncated bool, masked func([]byte) []byte) (text string, cut, replaced bool) {
 	if truncated {
 		b = trimPart(b)
 	}
 	if !utf8.Valid(b) {
 		b, replaced = bytes.ToValidUTF8(b, []byte("\uFFFD")), true
 	}
+	b = masked(b)
 	if len(b) > max {
 		for max > 0 && !utf8.RuneStart(b[max]) {
 			max--

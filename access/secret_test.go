@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/internal/mask"
 )
 
 // A key has 256 random bits and a form that scanners know, and no two are alike.
@@ -125,4 +126,20 @@ func FuzzParseSecret(f *testing.F) {
 			t.Errorf("%q is read, and has the text %q", text, s.Reveal())
 		}
 	})
+}
+
+// O09: the text of every key is known to the room that masks it, and nothing else is taken
+// for one.
+func TestEveryKeyIsMasked(t *testing.T) {
+	m := mask.New(nil)
+	for range 100 {
+		text := access.NewSecret().Reveal()
+		if got := m.Text("a" + text + "b"); got != "a"+mask.KeyLabel+"b" {
+			t.Fatalf("%q", got)
+		}
+		other := text[:len(text)-1] + string("ab"[strings.Count(text[len(text)-1:], "a")])
+		if got := m.Text(other); got != other {
+			t.Errorf("a text whose checksum does not hold is masked: %q", got)
+		}
+	}
 }

@@ -39,7 +39,7 @@ func (g *Gate) Accept(ctx context.Context, d Delivery, s Standing) (Request, err
 		return Request{}, denial
 	}
 	if err == nil {
-		call.Live.pass()
+		call.Live.pass(req.s.masker)
 	}
 	return req, err
 }

@@ -35,16 +35,17 @@ func (g *Gate) Admit(ctx context.Context, call Call, s Standing) (Request, error
 		return Request{}, d
 	}
 	if err == nil {
-		call.Live.pass()
+		call.Live.pass(req.s.masker)
 	}
 	return req, err
 }
 
-func (g *Gate) admit(ctx context.Context, call Call, s Standing) (Request, error) {
+func (g *Gate) admit(ctx context.Context, call Call, s Standing) (_ Request, err error) {
 	open, err := g.open(ctx, call.Tenant)
 	if err != nil {
 		return Request{}, err
 	}
+	defer func() { err = masked(open.policy, err) }()
 	name, err := open.name(ctx, g.c.Contents, call)
 	if err != nil {
 		return Request{}, err

@@ -32,8 +32,7 @@ type Verdict struct {
 // writes nothing and runs nothing, and nothing that it finds is a proof: it
 // asks each gate's question also where an earlier gate says no, so that an
 // operator sees all that is amiss at once.
-func (g *Gate) Explain(ctx context.Context, call Call, s Standing) []Verdict {
-	var verdicts []Verdict
+func (g *Gate) Explain(ctx context.Context, call Call, s Standing) (verdicts []Verdict) {
 	say := func(gate Name, yes string, err error) bool {
 		v := Verdict{Gate: gate, Answer: Yes, Detail: yes}
 		if d, ok := errors.AsType[*Denial](err); ok {
@@ -51,6 +50,12 @@ func (g *Gate) Explain(ctx context.Context, call Call, s Standing) []Verdict {
 	}
 
 	host, policy, err := g.rules(ctx, call.Tenant)
+	defer func() {
+		m := policy.masker()
+		for i := range verdicts {
+			verdicts[i].Detail = m.Text(verdicts[i].Detail)
+		}
+	}()
 	if err != nil {
 		say(SwitchGate, "", err)
 		unasked("the settings cannot be read", Names()[1:]...)

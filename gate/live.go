@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tracon-go/tracon/internal/mask"
 )
 
 // A Stream is one of a script's two output streams.
@@ -36,6 +38,9 @@ type Live struct {
 
 	mu     sync.RWMutex // held for reading while a chunk is sent, for writing to close
 	closed bool
+
+	order sync.Mutex              // held while a chunk is masked and sent
+	masks map[Stream]*mask.Stream // nil: nothing is masked
 }
 
 // DefaultLiveChunks is how many chunks a Live holds when nobody reads: 256.
@@ -81,10 +86,13 @@ func (l *Live) Started() <-chan struct{} {
 	return l.started
 }
 
-// pass closes Admitted.
-func (l *Live) pass() {
+// pass closes Admitted. From then on m masks both streams.
+func (l *Live) pass(m *mask.Masker) {
 	if l != nil {
 		l.admit.Do(func() {
+			l.order.Lock()
+			l.masks = map[Stream]*mask.Stream{Stdout: m.Stream(), Stderr: m.Stream()}
+			l.order.Unlock()
 			l.at = time.Now().UTC().Truncate(time.Microsecond)
 			close(l.admitted)
 		})
@@ -117,7 +125,9 @@ func (l *Live) Dropped() int64 {
 	return l.dropped.Load()
 }
 
-// Send offers a copy of data and never blocks. After Close it does nothing.
+// Send offers a copy of data and never blocks. After Close it does nothing. Of a call
+// that was admitted secrets are masked (see [Request.Mask]), and what may be the
+// beginning of one is held back until what follows, or Close, tells.
 func (l *Live) Send(stream Stream, data []byte) {
 	if l == nil || len(data) == 0 {
 		return
@@ -125,6 +135,18 @@ func (l *Live) Send(stream Stream, data []byte) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
+		return
+	}
+	l.order.Lock()
+	defer l.order.Unlock()
+	if m := l.masks[stream]; m != nil {
+		data = m.Write(data)
+	}
+	l.offer(stream, data)
+}
+
+func (l *Live) offer(stream Stream, data []byte) {
+	if len(data) == 0 {
 		return
 	}
 	select {
@@ -144,6 +166,11 @@ func (l *Live) Close() {
 	defer l.mu.Unlock()
 	if !l.closed {
 		l.closed = true
+		for _, s := range []Stream{Stdout, Stderr} {
+			if m := l.masks[s]; m != nil {
+				l.offer(s, m.Close(true)) // a stream may have been cut at its limit
+			}
+		}
 		close(l.chunks)
 	}
 }

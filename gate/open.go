@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // open proves that the host's switch and the tenant's are on. It carries what
@@ -29,6 +30,7 @@ func (g *Gate) open(ctx context.Context, tenant string) (open, error) {
 		return open{}, err
 	}
 	policy.Environment = maps.Clone(policy.Environment) // a Request never changes, whatever its source does
+	policy.Secrets = slices.Clone(policy.Secrets)
 	return open{tenant, host, policy, Peer{}}, nil
 }
 

@@ -120,6 +120,11 @@ type Policy struct {
 
 	// Environment is added to the fixed set that a script sees. See [CheckEnvironment].
 	Environment map[string]string `json:"environment,omitempty"`
+
+	// Secrets are names of Environment whose values are masked in what a run writes and
+	// in what is told of it, and are not shown again. A value has at least 8 bytes.
+	// Empty: none; this system's own keys are masked even so. See [Request.Mask].
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 type policyJSON struct {
@@ -273,7 +278,7 @@ func (p Policy) Validate() error {
 	if size > CeilingEnvironmentSize {
 		bad("%d bytes in the environment, at most %d", size, CeilingEnvironmentSize)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.checkSecrets())...)
 }
 
 func (p Policy) orDefaults() Policy {

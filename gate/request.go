@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/internal/mask"
 )
 
 // A Request is a call that passed every gate and stands in the audit log. Only
@@ -29,6 +30,7 @@ type sealed struct {
 	receipt     audit.Receipt
 	live        *Live
 	still       func(ctx context.Context) error
+	masker      *mask.Masker
 }
 
 // seal is the only place that makes a Request.
@@ -41,7 +43,7 @@ func seal(call Call, o open, i interpreter, t tier, a arguments, p pinned, r aud
 	if o.tenant == "" || i.extension == "" || !t.Tier.Valid() || a.mode == "" || p.grant.ID == "" || p.bundle.IsZero() {
 		return Request{}, errors.New("gate: a proof is missing")
 	}
-	return Request{&sealed{call.ID, call.Actor, o, i, t, a, p, r, call.Live, call.Still}}, nil
+	return Request{&sealed{call.ID, call.Actor, o, i, t, a, p, r, call.Live, call.Still, o.policy.masker()}}, nil
 }
 
 // Valid reports whether r came from a gate; the zero Request did not.
@@ -140,6 +142,11 @@ func (r Request) Network() Network { return r.s.open.network() }
 
 // Environment returns the variables that the policy adds to the fixed set.
 func (r Request) Environment() map[string]string { return maps.Clone(r.s.open.policy.Environment) }
+
+// Mask returns b with the values that the policy marks as secret replaced by
+// "[secret NAME]", and this system's own keys by "[tracon key]". Cut says that b was cut
+// at its end, perhaps within one. A value that is encoded is not found.
+func (r Request) Mask(b []byte, cut bool) []byte { return r.s.masker.Bytes(b, cut) }
 
 // Standing returns how strong the executor was taken to be.
 func (r Request) Standing() Standing { return r.s.tier.Standing }

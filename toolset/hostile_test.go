@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/toolcase"
 	"github.com/tracon-go/tracon/toolset"
 )
@@ -55,6 +57,15 @@ func TestBytesThatAreNoText(t *testing.T) {
 	if len(r.Files) != 1 || !bytes.Equal(r.Files[0].Data, []byte("a\xffb")) || r.Files[0].Handle == "" || !strings.Contains(string(r.Structured), `"digest":"sha256:`) {
 		t.Errorf("the files are %+v", r.Files)
 	}
+	var streams struct{ Stdout, Stderr struct{ Handle string } }
+	if err := json.Unmarshal(r.Structured, &streams); err != nil || streams.Stdout.Handle == "" || streams.Stderr.Handle != "" || !strings.Contains(r.Text, streams.Stdout.Handle) {
+		t.Fatalf("%v: %s", err, r.Structured)
+	}
+	back := call(t, h, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh",
+		"inputs": []object{{"name": "in.txt", "handle": streams.Stdout.Handle}}})
+	if len(back.Files) != 1 || !bytes.Equal(back.Files[0].Data, []byte("A\xffB")) {
+		t.Errorf("the bytes of stdout as an input give %+v", back.Files)
+	}
 	if r := call(t, h, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh"}); told(t, r, "replaced") != "false" {
 		t.Errorf("nothing was replaced: %s", r.Structured)
 	}
@@ -78,5 +89,22 @@ func TestStreamsAreApart(t *testing.T) {
 	}
 	if strings.Count(r.Text, "\nstderr") != 1 || strings.Count(r.Text, "\nstdout") != 1 {
 		t.Errorf("the text is %q", r.Text)
+	}
+}
+
+// O09: what a real process writes of a secret, and of a key, reaches no model.
+func TestSecretsReachNoModel(t *testing.T) {
+	h := toolcase.Open(t, nil)
+	h.Grant("acme", "")
+	_, err := h.Desk.SetPolicy(t.Context(), "operator", "acme", func(p *gate.Policy) error {
+		p.Environment, p.Secrets = map[string]string{"API_TOKEN": "canary-7f3k2"}, []string{"API_TOKEN"}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := call(t, h, toolset.RunSkillScript, object{"skill": "shout", "script": "scripts/shout.sh", "arguments": []string{"<canary-7f3k2>", access.NewSecret().Reveal()}})
+	if strings.Contains(r.Text+string(r.Structured), "canary") || !strings.Contains(r.Text, `words: \u003c[secret API_TOKEN]\u003e [tracon key]`) {
+		t.Errorf("%s", r.Text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/bundle"
@@ -224,6 +225,19 @@ func (s *Session) outcome(out tracon.Outcome) Result {
 	}
 	if out.Replaced {
 		b.WriteString("Bytes that are no UTF-8 stand as U+FFFD above. A file that a script writes below outputs/ is kept as it is.\n")
+		for _, raw := range []struct {
+			name string
+			of   *stream
+			data []byte
+		}{{"stdout", &j.Stdout, out.StdoutBytes}, {"stderr", &j.Stderr, out.StderrBytes}} {
+			if utf8.Valid(raw.data) { // it stands above as it was
+				continue
+			}
+			raw.of.Handle = s.t.kept.add(s.tenant, bundle.File{Path: raw.name, Data: raw.data})
+			if raw.of.Handle != "" {
+				fmt.Fprintf(&b, "%s with its bytes as they were: %d bytes, for the inputs of a next call, handle %s\n", raw.name, len(raw.data), raw.of.Handle)
+			}
+		}
 	}
 	for _, f := range out.Outputs {
 		o := outputJSON{f.Path, len(f.Data), MediaType(f.Path, string(f.Data)), bundle.Sum(f.Data), s.t.kept.add(s.tenant, f)}

@@ -158,7 +158,9 @@ var (
 		"path": plain, "size": integer, "offset": integer, "nextOffset": integer, "binary": boolean, "text": plain, "digest": plain,
 	})
 
-	shownStream = object(map[string]schema{"text": plain, "tail": plain, "omittedBytes": integer}, "text", "tail", "omittedBytes")
+	shownStream = object(map[string]schema{"text": plain, "tail": plain, "omittedBytes": integer,
+		"handle": text("Where bytes that are no UTF-8 were replaced: for the inputs of a next call, the bytes as they were; empty: none are kept.")},
+		"text", "tail", "omittedBytes", "handle")
 
 	ran = answer(map[string]schema{
 		"call":     text("The call's id, for the operator."),

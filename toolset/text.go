@@ -84,6 +84,7 @@ type stream struct {
 	Text         string `json:"text"`         // the beginning, or all of it
 	Tail         string `json:"tail"`         // the end, where something is left out between
 	OmittedBytes int    `json:"omittedBytes"` // between the two
+	Handle       string `json:"handle"`       // of its bytes as they were, where some are no UTF-8; empty: of none, or not kept
 }
 
 // shown keeps the beginning and the end: three quarters and one quarter of max.
@@ -93,7 +94,7 @@ func shown(text string, max int) stream {
 	}
 	first := head(text, max-max/4)
 	last := tail(text, max/4)
-	return stream{first, last, len(text) - len(first) - len(last)}
+	return stream{Text: first, Tail: last, OmittedBytes: len(text) - len(first) - len(last)}
 }
 
 func (s stream) line(name string) string {

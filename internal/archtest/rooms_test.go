@@ -23,7 +23,7 @@ var rooms = map[string]rule{
 	"audit":        {"internal/id", "golang.org/x/mod", true, "the log knows nothing of scripts"},
 	"audit/notary": {"audit internal/id internal/ownfile", "", true, "what proves the log from outside of it; an embedder has it too"},
 	"grant":        {"audit bundle", "", true, "who may run which content; its changes are audited"},
-	"gate":         {"audit bundle grant internal/id internal/turns", "", true, "the core decides by values alone: no executor, no concrete store"},
+	"gate":         {"audit bundle grant internal/id internal/mask internal/turns", "", true, "the core decides by values alone: no executor, no concrete store"},
 	"executor":     {"bundle gate grant", "", true, "the seam sees what was admitted; with no log it can write none (R18)"},
 	"slot":         {"", "", true, "what bounds the runs: the runner's own, or that of a store of several hosts"},
 	"toolcall":     {"audit bundle", "", true, "a record is made by the runner, not by the gates"},
@@ -97,10 +97,12 @@ var rooms = map[string]rule{
 	"internal/gatecase":    {"access audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/id":          {"", "", true, "ids are made in one place"},
 	"internal/instance":    {"audit internal/id internal/ownfile internal/strictjson", "", false, "how a host process tells the next one that it died"},
+	"internal/mask":        {"", "", true, "what is known to be secret is found in one way, by the gate for all"},
 	"internal/outbound":    {"", "", true, "who connects to an address that somebody else names does it by one rule"},
 	"internal/ownfile":     {"", "golang.org/x/sys", true, "small files of the program's own, durable"},
 	"internal/pgserver":    {"", "", true, "a suite: a PostgreSQL of a package's own for its tests"},
 	"internal/rootfs":      {"", "", true, "root file systems of this machine's programs, for tests"},
+	"internal/runnercase":  {". audit executor executor/executortest executor/executortest/hostile executor/interpreter executor/process executor/sandbox gate serve/limit serve/runnerapi store/memstore", "", false, "a runner service in another process, for the tests of the executors that send scripts away"},
 	"internal/spool":       {"bundle", "", true, "the files of a skill on disk while it is read"},
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
 	"internal/strictyaml":  {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
@@ -142,12 +144,12 @@ var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/go
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
-var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/rootfs", "internal/pgserver", "internal/toolcase", "store/storetest"}
+var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/rootfs", "internal/pgserver", "internal/runnercase", "internal/toolcase", "store/storetest"}
 
 // bans are packages of the standard library that only some rooms may import.
 // A name that ends in "/..." covers those below it.
 var bans = map[string]struct{ rooms, why string }{
-	"os/exec":        {"executor/... internal/pgserver", "only executors start processes, and what serves tests"},
+	"os/exec":        {"executor/... internal/pgserver internal/runnercase", "only executors start processes, and what serves tests"},
 	"math/rand":      {"", "what is guessed from outside must come from crypto/rand"},
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
@@ -155,7 +157,7 @@ var bans = map[string]struct{ rooms, why string }{
 	"net/http":       {"examples/embed executor/remote internal/cli internal/conformance internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
 	"net":            {"executor/executortest/hostile executor/fleet internal/broker internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
-	"testing":        {"internal/gatecase internal/pgserver internal/toolcase store/storetest", "a binary does not link testing"},
+	"testing":        {"internal/gatecase internal/pgserver internal/runnercase internal/toolcase store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},
 	"runtime/debug":  {"internal/cli internal/daemon", "the version comes from the build, and is read once"},
 	"log":            {"examples/...", "log/slog, with what may be logged"},

@@ -57,6 +57,7 @@ func (a *app) policyShowCmd() *cobra.Command {
 }
 
 func (a *app) showPolicy(b backend, p gate.Policy) error {
+	p = gate.HideSecrets(p)
 	if a.json {
 		return a.printJSON(p)
 	}
@@ -67,6 +68,7 @@ func (a *app) showPolicy(b backend, p gate.Policy) error {
 		{"max-inputs", config.FormatSize(p.MaxInputs)}, {"max-outputs", config.FormatSize(p.MaxOutputs)},
 		{"max-output-files", fmt.Sprint(p.MaxOutputFiles)}, {"memory", config.FormatSize(p.Memory)}, {"processes", fmt.Sprint(p.Processes)},
 		{"network", string(cmp.Or(p.Network, gate.NoNetwork))}, {"require", orNone(strings.Join(p.RequireWalls, "; "))}, {"keep-arguments", fmt.Sprint(p.KeepArguments)},
+		{"secret", orNone(strings.Join(p.Secrets, ","))},
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Environment)) {
 		rows = append(rows, []string{"env", name + "=" + p.Environment[name]})
@@ -101,7 +103,7 @@ func orNone(s string) string {
 type policyFlags struct {
 	host, enabled, keep     bool
 	interpreters, env       []string
-	require                 []string
+	require, secrets        []string
 	minTier, network        string
 	timeout                 time.Duration
 	arguments, output       string
@@ -123,6 +125,7 @@ configuration file; with one, set them there.`,
 		Example: `  tracon policy set --enabled --interpreters py,sh
   tracon policy set --timeout 2m --max-output 1MiB
   tracon policy set --require memory,processes
+  tracon policy set --env API_TOKEN=… --secret API_TOKEN
   tracon policy set --enabled=false
   tracon policy set --host --enabled --interpreters py=/usr/bin/python3
   tracon policy set --host --interpreters py=runtime:python-3.12,sh=/bin/bash
@@ -169,6 +172,7 @@ configuration file; with one, set them there.`,
 	f.IntVar(&p.processes, "processes", 0, "of a run, where the executor can hold it")
 	f.BoolVar(&p.keep, "keep-arguments", false, "keep the text of arguments in the record of each call")
 	f.StringArrayVar(&p.env, "env", nil, "NAME=VALUE that scripts see; NAME= takes it away (repeatable)")
+	f.StringSliceVar(&p.secrets, "secret", nil, "names of --env whose values are masked in what scripts write and are not shown again; all of them, empty: none")
 	return cmd
 }
 
@@ -219,6 +223,9 @@ func (f policyFlags) apply(p *gate.Policy) error {
 	if f.changed("keep-arguments") {
 		p.KeepArguments = f.keep
 	}
+	if f.changed("secret") {
+		p.Secrets = slices.Compact(slices.Sorted(slices.Values(f.secrets)))
+	}
 	err := f.sizes(func(flag string, n int64) {
 		switch flag {
 		case "max-arguments":
@@ -238,7 +245,7 @@ func (f policyFlags) apply(p *gate.Policy) error {
 	}
 	return f.variables(func(name, value string) {
 		if value == "" {
-			delete(p.Environment, name)
+			p.Unset(name)
 			return
 		}
 		if p.Environment == nil {
@@ -305,6 +312,9 @@ func (f policyFlags) wire() (c client.PolicyChange, err error) {
 	}
 	if f.changed("keep-arguments") {
 		c.KeepArguments = &f.keep
+	}
+	if f.changed("secret") {
+		c.Secrets = new(slices.Compact(slices.Sorted(slices.Values(f.secrets))))
 	}
 	err = f.sizes(func(flag string, n int64) {
 		switch flag {

@@ -27,7 +27,7 @@ func (s *server) carried(ctx context.Context, run client.Run, data bool) client.
 			run.Outputs[i].Data = nil
 		}
 		if streams > 0 {
-			run.Stdout, run.Stderr, run.OutputLeftOut = nil, nil, true
+			run.Stdout, run.Stderr, run.Stdout64, run.Stderr64, run.OutputLeftOut = nil, nil, nil, nil, true
 		}
 	}
 	missing := func(o client.Output) bool { return o.Data == nil && o.Size > 0 }
@@ -42,7 +42,7 @@ func textOf(r client.Run) (n int64) {
 			n += int64(len(*text))
 		}
 	}
-	return n
+	return n + int64(len(r.Stdout64)+len(r.Stderr64))
 }
 
 // dataOf is how many bytes of files the answer has.

@@ -91,6 +91,9 @@ func apply(c client.PolicyChange, p *gate.Policy) error {
 		p.RequireWalls = slices.Clone(*c.RequireWalls)
 	}
 	assign(&p.KeepArguments, c.KeepArguments)
+	if c.Secrets != nil {
+		p.Secrets = slices.Compact(slices.Sorted(slices.Values(*c.Secrets)))
+	}
 	for name, value := range c.SetEnvironment {
 		if p.Environment == nil {
 			p.Environment = map[string]string{}
@@ -98,7 +101,7 @@ func apply(c client.PolicyChange, p *gate.Policy) error {
 		p.Environment[name] = value
 	}
 	for _, name := range c.Unset {
-		delete(p.Environment, name)
+		p.Unset(name)
 	}
 	return nil
 }
@@ -130,7 +133,7 @@ func toPolicy(p gate.Policy) client.Policy {
 		MaxInputs: cmp.Or(p.MaxInputs, gate.DefaultMaxInputs), MaxOutputs: cmp.Or(p.MaxOutputs, gate.DefaultMaxOutputs),
 		MaxOutputFiles: cmp.Or(p.MaxOutputFiles, gate.DefaultMaxOutputFiles), TimeoutSeconds: cmp.Or(p.Timeout, gate.DefaultTimeout).Seconds(),
 		Memory: cmp.Or(p.Memory, gate.DefaultMemory), Processes: cmp.Or(p.Processes, gate.DefaultProcesses),
-		Network: string(p.Network), RequireWalls: p.RequireWalls, KeepArguments: p.KeepArguments,
+		Network: string(p.Network), RequireWalls: p.RequireWalls, KeepArguments: p.KeepArguments, Secrets: p.Secrets,
 	}
 	for name, value := range p.Environment {
 		if out.Environment == nil {

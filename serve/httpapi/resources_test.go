@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,10 +23,10 @@ func TestPolicy(t *testing.T) {
 	if !p.Enabled || p.TimeoutSeconds != 30 || p.MaxArguments != 64<<10 {
 		t.Errorf("%+v", p)
 	}
-	change := client.PolicyChange{TimeoutSeconds: new(2.5), SetEnvironment: map[string]string{"TOKEN": "canary-value"}}
+	change := client.PolicyChange{TimeoutSeconds: new(2.5), SetEnvironment: map[string]string{"TOKEN": "canary-value"}, Secrets: &[]string{"TOKEN"}}
 	h.ask("admin", "PATCH", "/v1/policy", change).problem(client.PreconditionRequired)
 	changed := h.ask("admin", "PATCH", "/v1/policy", change, "If-Match", r.header.Get("ETag")).into(200, &p)
-	if p.TimeoutSeconds != 2.5 || p.Environment["TOKEN"].Bytes != len("canary-value") || strings.Contains(string(changed.body), "canary") {
+	if p.TimeoutSeconds != 2.5 || p.Environment["TOKEN"].Bytes != len("canary-value") || !slices.Equal(p.Secrets, []string{"TOKEN"}) || strings.Contains(string(changed.body), "canary") {
 		t.Errorf("%s", changed.body)
 	}
 	h.ask("admin", "PATCH", "/v1/policy", change, "If-Match", r.header.Get("ETag")).problem(client.PreconditionFailed)
@@ -43,6 +44,9 @@ func TestPolicy(t *testing.T) {
 		{"less than a microsecond", `{"timeoutSeconds":1e-9}`},
 		{"a variable that steers the program", `{"setEnvironment":{"LD_PRELOAD":"x"}}`},
 		{"the mask, written back", `{"environment":{"TOKEN":{"bytes":12}}}`},
+		{"the mask of a secret, written back", `{"setEnvironment":{"TOKEN":"[secret TOKEN]"},"secrets":["TOKEN"]}`},
+		{"a secret that is too short", `{"setEnvironment":{"TOKEN":"1234567"},"secrets":["TOKEN"]}`},
+		{"a secret that is none of the variables", `{"secrets":["TOKEN"]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := *h
@@ -52,7 +56,7 @@ func TestPolicy(t *testing.T) {
 	}
 	kept, err := h.admin.Policy(t.Context(), "acme")
 	h.must(err)
-	if kept.Timeout != 2500*time.Millisecond || len(kept.Environment) != 0 {
+	if kept.Timeout != 2500*time.Millisecond || len(kept.Environment) != 0 || len(kept.Secrets) != 0 {
 		t.Errorf("kept: %+v", kept)
 	}
 	for leaf, err := range h.log.Entries(t.Context(), "acme", 0) {

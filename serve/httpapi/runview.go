@@ -45,6 +45,7 @@ func toRun(v runs.View, data bool) client.Run {
 	r.Truncated, r.Replaced = out.Truncated, out.Replaced
 	stdout, stderr := out.Stdout, out.Stderr // of their own: else who reads them slowly would hold the files too
 	r.Stdout, r.Stderr, r.StdoutBytes, r.StderrBytes = &stdout, &stderr, len(stdout), len(stderr)
+	r.Stdout64, r.Stderr64 = out.StdoutBytes, out.StderrBytes
 	r.OutputFiles = len(out.Outputs)
 	for _, f := range out.Outputs {
 		o := client.Output{Path: f.Path, Size: int64(len(f.Data))}
@@ -97,7 +98,7 @@ func settledBy(run client.Run, r toolcall.Record) client.Run {
 
 // withoutOutput is r as a list has it.
 func withoutOutput(r client.Run) client.Run {
-	r.Stdout, r.Stderr, r.Outputs = nil, nil, nil
+	r.Stdout, r.Stderr, r.Stdout64, r.Stderr64, r.Outputs = nil, nil, nil, nil, nil
 	return r
 }
 

@@ -102,7 +102,7 @@ func (r *run) view() View {
 // cost is how many bytes it costs to keep r, which has ended.
 func (r *run) cost() int64 {
 	const itself = 2048 // about what a run is without any output
-	n := itself + int64(len(r.out.Stdout)+len(r.out.Stderr)) + r.feed.bytes()
+	n := itself + int64(len(r.out.Stdout)+len(r.out.Stderr)+len(r.out.StdoutBytes)+len(r.out.StderrBytes)) + r.feed.bytes()
 	for _, s := range r.out.Notes {
 		n += int64(len(s))
 	}

@@ -172,7 +172,7 @@ func policy() gate.Policy {
 		Network: gate.Loopback, RequireWalls: []string{"memory", "processor time"},
 		Enabled: true, Interpreters: []string{"py", "js"}, MinTier: grant.VM, MaxArguments: 1, MaxOutput: 2, MaxInputs: 3, MaxOutputs: 4,
 		MaxOutputFiles: 5, Timeout: 1234567 * time.Microsecond, Memory: 1 << 40, Processes: 7, KeepArguments: true,
-		Environment: map[string]string{"UNIT": "it's \"ünï\"\n"},
+		Environment: map[string]string{"UNIT": "it's \"ünï\"\n"}, Secrets: []string{"UNIT"},
 	}
 }
 

@@ -23,6 +23,7 @@ type Policy struct {
 	RequireWalls   []string         `json:"requireWalls,omitempty" nullable:"false"`
 	KeepArguments  bool             `json:"keepArguments,omitempty"`
 	Environment    map[string]Hides `json:"environment,omitempty" doc:"names; the values are not told"`
+	Secrets        []string         `json:"secrets,omitempty" nullable:"false" doc:"names of the environment whose values are masked in what runs write"`
 }
 
 // Hides stands for a value that is not told.
@@ -49,6 +50,7 @@ type PolicyChange struct {
 	KeepArguments  *bool             `json:"keepArguments,omitempty"`
 	SetEnvironment map[string]string `json:"setEnvironment,omitempty" doc:"variables to set; the others stay"`
 	Unset          []string          `json:"unsetEnvironment,omitempty" nullable:"false" maxItems:"64" doc:"variables to take away"`
+	Secrets        *[]string         `json:"secrets,omitempty" nullable:"false" maxItems:"64" doc:"names of the environment whose values are masked in what runs write, all of them; a value has 8 bytes at least"`
 }
 
 // An Interpreter is what runs the scripts of one extension.

@@ -59,6 +59,8 @@ type Run struct {
 	StderrBytes int      `json:"stderrBytes"`
 	Truncated   bool     `json:"truncated,omitempty" doc:"a stream was cut at the limit"`
 	Replaced    bool     `json:"replaced,omitempty" doc:"bytes that were no UTF-8 were replaced"`
+	Stdout64    []byte   `json:"stdoutBase64,omitempty" doc:"where bytes were replaced: those of stdout as they were, secrets masked, while they are kept"`
+	Stderr64    []byte   `json:"stderrBase64,omitempty" doc:"the same of stderr"`
 	Outputs     []Output `json:"outputs,omitempty" nullable:"false" doc:"files that the script wrote, while they are kept"`
 	OutputFiles int      `json:"outputFiles"`
 	OutputBytes int64    `json:"outputBytes"`

@@ -199,6 +199,7 @@ func CopyHost(h gate.Host) gate.Host {
 func CopyPolicy(p gate.Policy) gate.Policy {
 	p.Interpreters = slices.Clone(p.Interpreters)
 	p.Environment = maps.Clone(p.Environment)
+	p.Secrets = slices.Clone(p.Secrets)
 	p.Timeout = p.Timeout.Truncate(time.Microsecond)
 	return p
 }
