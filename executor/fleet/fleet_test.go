@@ -144,6 +144,7 @@ func echo(_ context.Context, run wire.Run, _ bundle.Bundle) (wire.Answer, error)
 
 // R1, R21: a run reaches one runner, with the very closure, and its answer comes back.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, "one")
 	e := g.executor(nil)
 	var mu sync.Mutex
@@ -171,6 +172,7 @@ func TestRun(t *testing.T) {
 // The closure is handed over once; what is larger than a message travels in pieces,
 // either way.
 func TestLarge(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, "one")
 	e := g.executor(nil)
 	large := strings.Repeat("x", 5<<18)
@@ -199,11 +201,13 @@ func TestLarge(t *testing.T) {
 // R21, R26: what is certain not to have started is told apart from what is not known,
 // and nothing is ever sent a second time.
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name    string
 		work    work
 		explain func(wire.Run, error) wire.Problem
 		alone   bool // no runner is there
+		policy  gate.Policy
 		not     []error
 		want    error
 	}{
@@ -229,11 +233,12 @@ func TestFailures(t *testing.T) {
 			return a, nil
 		}, not: []error{executor.ErrUnavailable}},
 		{name: "M02: an answer that is larger than was asked for", work: func(_ context.Context, run wire.Run, _ bundle.Bundle) (wire.Answer, error) {
-			return exits(run, strings.Repeat("x", 80<<20)), nil
-		}, not: []error{executor.ErrUnavailable}},
+			return exits(run, strings.Repeat("x", 4<<20)), nil
+		}, policy: gate.Policy{MaxOutput: 4096, MaxOutputs: 4096, MaxOutputFiles: 1}, not: []error{executor.ErrUnavailable}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			g := newGround(t, "one")
 			e := g.executor(nil)
 			starts := 0
@@ -244,7 +249,7 @@ func TestFailures(t *testing.T) {
 				}, func(j *fleet.Joining) { j.Explain = c.explain })
 				g.await(e, 1)
 			}
-			_, err := e.Execute(t.Context(), g.request(executortest.Order{}))
+			_, err := e.Execute(t.Context(), g.request(executortest.Order{Policy: c.policy}))
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("got error %v, want %v", err, c.want)
 			}
@@ -262,6 +267,7 @@ func TestFailures(t *testing.T) {
 
 // R22, R24: the caller's cancel reaches the runner, and is told with its own cause.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, "one")
 	e := g.executor(nil)
 	begun, cause := make(chan struct{}), make(chan error, 1)
@@ -286,14 +292,15 @@ func TestCancel(t *testing.T) {
 
 // M07: a runner that goes on although it was told to stop is told of.
 func TestCancelUnconfirmed(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, "one")
-	e := g.executor(func(c *fleet.Config) { c.Lost = 300 * time.Millisecond })
+	e := g.executor(func(c *fleet.Config) { c.Lost = 2 * time.Second })
 	begun, let := make(chan struct{}), make(chan struct{})
 	g.join("one", func(context.Context, wire.Run, bundle.Bundle) (wire.Answer, error) {
 		close(begun)
 		<-let
 		return wire.Answer{}, errors.New("late")
-	}, func(j *fleet.Joining) { j.Lost = 300 * time.Millisecond })
+	}, func(j *fleet.Joining) { j.Lost = 2 * time.Second })
 	defer close(let)
 	g.await(e, 1)
 	mine := errors.New("the caller has enough")
@@ -308,15 +315,16 @@ func TestCancelUnconfirmed(t *testing.T) {
 // Case 55: a control plane that is gone has the runner stop the script; a runner that
 // is gone is unknown before the deadline.
 func TestGone(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, "one")
-	e := g.executor(func(c *fleet.Config) { c.Lost = time.Second })
+	e := g.executor(func(c *fleet.Config) { c.Lost = 3 * time.Second })
 	begun, cause := make(chan struct{}, 2), make(chan error, 2)
 	m := g.join("one", func(ctx context.Context, _ wire.Run, _ bundle.Bundle) (wire.Answer, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
 		cause <- context.Cause(ctx)
 		return wire.Answer{}, ctx.Err()
-	}, func(j *fleet.Joining) { j.Lost = time.Second })
+	}, func(j *fleet.Joining) { j.Lost = 3 * time.Second })
 	g.await(e, 1)
 
 	came := make(chan error, 1)
@@ -333,7 +341,7 @@ func TestGone(t *testing.T) {
 		t.Errorf("the runner stopped for %v, want %v", got, fleet.ErrHostLost)
 	}
 
-	again := g.executor(func(c *fleet.Config) { c.Lost = time.Second })
+	again := g.executor(func(c *fleet.Config) { c.Lost = 3 * time.Second })
 	go func() {
 		_, err := again.Execute(t.Context(), g.request(executortest.Order{}))
 		came <- err
@@ -348,6 +356,7 @@ func TestGone(t *testing.T) {
 // A runner takes as many runs as it has places; the others wait for one, and each is
 // run once.
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, "one", "two")
 	e := g.executor(nil)
 	var mu sync.Mutex
@@ -392,6 +401,7 @@ func TestPlaces(t *testing.T) {
 
 // A drained runner takes no more runs, and the others do.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, "one", "two")
 	e := g.executor(func(c *fleet.Config) { c.Wait = time.Millisecond })
 	g.join("one", echo, nil)
@@ -412,6 +422,7 @@ func TestDrain(t *testing.T) {
 
 // A runner takes the runs of its tiers and labels, and no others.
 func TestSelection(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, "one")
 	g.join("one", echo, func(j *fleet.Joining) { j.Labels = []string{"gpu.large"} })
 	for _, c := range []struct {
@@ -435,6 +446,7 @@ func TestSelection(t *testing.T) {
 
 // Zero is closed: a tenant without a pool runs nothing, and a Config without pools is none.
 func TestNoPool(t *testing.T) {
+	t.Parallel()
 	g := newGround(t, "one")
 	e := g.executor(func(c *fleet.Config) { c.Pools[0].Others, c.Pools[0].Tenants = false, []string{"somebody"} })
 	if _, err := e.Execute(t.Context(), g.request(executortest.Order{})); !errors.Is(err, fleet.ErrNoPool) {

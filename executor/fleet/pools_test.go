@@ -46,6 +46,7 @@ func raw(t *testing.T, address string, seed []byte, refused chan<- string) *nats
 // M12, B9: the credentials of one pool neither hear nor say anything in another; and a
 // runner hears nothing that is told to, or said by, another runner of its own pool.
 func TestPoolsApart(t *testing.T) {
+	t.Parallel()
 	g := &ground{t: t, seeds: map[string][]byte{}, world: executortest.NewWorld(map[string]gate.Interpreter{"py": {Name: "python-3.12"}})}
 	var pools []broker.Pool
 	for _, p := range []struct{ pool, runner string }{{"one", "ann"}, {"two", "bob"}} {
@@ -106,6 +107,7 @@ func TestPoolsApart(t *testing.T) {
 
 // M04: a certificate that the runner does not know, and plain text, link to nothing.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	cert, pool := certificate(t)
 	g := &ground{t: t, seeds: map[string][]byte{}, world: executortest.NewWorld(map[string]gate.Interpreter{"py": {Name: "python-3.12"}})}
 	p := broker.Pool{Name: pool1, Members: []broker.Member{g.member(pool1, "one"), g.member(pool1, "two")}}
@@ -151,6 +153,7 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 // the middle of load: each run ends once, as done, unknown or not started, and none is
 // started twice.
 func TestClusterNodeDies(t *testing.T) {
+	t.Parallel()
 	g := &ground{t: t, seeds: map[string][]byte{}, world: executortest.NewWorld(map[string]gate.Interpreter{"py": {Name: "python-3.12"}})}
 	p := broker.Pool{Name: pool, Members: []broker.Member{g.member(pool, "one"), g.member(pool, "two"), g.member(pool, "three")}}
 	seed, public, err := fleet.NewSeed()

@@ -42,15 +42,6 @@ func open(t testing.TB, address string, change func(*remote.Config)) *remote.Exe
 	return e
 }
 
-// names is the allow-list of a host whose scripts run elsewhere.
-func names(extensions ...string) map[string]gate.Interpreter {
-	list := map[string]gate.Interpreter{}
-	for _, ext := range extensions {
-		list[ext] = gate.Interpreter{Name: "host-" + ext}
-	}
-	return list
-}
-
 // admit returns a request for a script that is alone and reads standard input.
 func admit(t testing.TB, change func(*executortest.Order)) executor.Request {
 	t.Helper()
@@ -61,7 +52,7 @@ func admit(t testing.TB, change func(*executortest.Order)) executor.Request {
 	if change != nil {
 		change(&o)
 	}
-	req, err := executortest.NewWorld(names("sh")).Admit(t.Context(), o)
+	req, err := executortest.NewWorld(map[string]gate.Interpreter{"sh": {Name: "host-sh"}}).Admit(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

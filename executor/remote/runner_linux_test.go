@@ -1,47 +1,29 @@
 package remote_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/tracon-go/tracon"
-	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/executor"
-	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/process"
-	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/gate"
-	"github.com/tracon-go/tracon/serve/limit"
+	"github.com/tracon-go/tracon/internal/runnercase"
 	"github.com/tracon-go/tracon/serve/runnerapi"
-	"github.com/tracon-go/tracon/store/memstore"
+	"github.com/tracon-go/tracon/wire"
 )
 
-// runnerEnv makes this program a runner service: "EXECUTOR FOLDER KEY".
-const runnerEnv = "TRACON_TEST_REMOTE_RUNNER"
-
 func TestMain(m *testing.M) {
-	if words := strings.Fields(os.Getenv(runnerEnv)); len(words) == 3 {
-		_ = os.Unsetenv(runnerEnv) // no script inherits it
-		if err := serveRunner(words[0], words[1], words[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	runnercase.Main(m, map[string]func([]string) error{"runner": serveRunner})
 }
 
 // bearer knows one peer by its key.
@@ -54,43 +36,14 @@ func (b bearer) Peer(r *http.Request) (gate.Peer, string, error) {
 	return gate.Peer{Name: "host", AllTenants: true}, "key", nil
 }
 
-// serveRunner is a runner service until its standard input ends. It prints its address.
-func serveRunner(name, folder, key string) (err error) {
-	quiet := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	var e interface {
-		executor.Executor
-		io.Closer
-	}
-	if name == sandbox.Name {
-		e, err = sandbox.New(sandbox.Config{Runtime: folder, Logger: quiet})
-	} else {
-		e, err = process.New(process.Config{Runtime: folder, Logger: quiet})
-	}
+// serveRunner is a runner service, told its executor and folder, until its standard input
+// ends. It prints its address.
+func serveRunner(words []string) (err error) {
+	s, err := runnercase.Open(words[0], words[1], bearer(testKey))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	reception := gate.Reception{Enabled: true, Runtimes: map[string]gate.Runtime{}, Network: gate.Loopback}
-	for _, ext := range []string{"sh", "py", "js"} {
-		f, err := interpreter.Find(context.Background(), ext)
-		if err != nil {
-			return err
-		}
-		reception.Runtimes["host-"+ext] = gate.Runtime{Interpreter: f.Interpreter(), Extension: ext}
-	}
-	st := memstore.New()
-	defer func() { err = errors.Join(err, st.Close()) }()
-	runner, err := tracon.New(tracon.Config{Gate: gate.NewReceiver(gate.Receiving(reception), nil, audit.NewLog(st), ""), Executor: e, Calls: st, Logger: quiet,
-		Slots: 64, SlotsPerTenant: 64})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, runner.Close(context.Background())) }()
-	many := limit.Config{KeyRate: 1 << 20, TenantRate: 1 << 20, RunRate: 1 << 20}
-	s, err := runnerapi.New(runnerapi.Config{Name: "runner-1", Runner: runner, Receptions: gate.Receiving(reception), Peers: bearer(key), Limiter: limit.New(many), Logger: quiet})
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, s.Close()) }()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -107,54 +60,39 @@ func serveRunner(name, folder, key string) (err error) {
 	return nil
 }
 
-// A runnerProcess is a runner service in another process.
-type runnerProcess struct {
-	address, folder string
-	cmd             *exec.Cmd
-}
-
-func startRunner(t testing.TB, name string) *runnerProcess {
+// elsewhere is an executor that asks a runner service in another process.
+func elsewhere(t testing.TB, local, folder string) *remote.Executor {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &runnerProcess{folder: filepath.Join(t.TempDir(), "run")}
-	p.cmd = exec.Command(self, "-test.run=^$")
-	p.cmd.Env = append(os.Environ(), runnerEnv+"="+name+" "+p.folder+" "+testKey)
-	p.cmd.Stderr = os.Stderr
-	stdin, err := p.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		if err := p.cmd.Wait(); err != nil && p.cmd.ProcessState.Exited() {
-			t.Errorf("the runner: %v", err)
-		}
-	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the runner does not tell its address: %v", err)
-	}
-	p.address = "http://" + strings.TrimSpace(line)
-	return p
+	return open(t, "http://"+runnercase.Start(t, "runner", local, folder).Line, nil)
 }
 
-// leftovers waits until the runs below the folder are gone: an executor elsewhere is
-// told that a run is not wanted, and its end is not waited for.
-func leftovers(folder string) []string {
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		runs, _ := filepath.Glob(filepath.Join(folder, "*", "*"))
-		if len(runs) == 0 || time.Now().After(deadline) {
-			return runs
-		}
+func opening(t testing.TB, local, folder string) (executor.Executor, executor.Posture) {
+	t.Helper()
+	e := elsewhere(t, local, folder)
+	posture, err := e.Posture(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, posture
+}
+
+// R2: a runner service in another process keeps the rules of every executor.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	runnercase.Conformance(t, opening)
+}
+
+// B2, M09: no attack of the catalogue gets out of a box that another process makes.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	runnercase.Hostile(t, opening)
+}
+
+// R30: what the runner tells of itself is what the wire says.
+func TestInfo(t *testing.T) {
+	e := elsewhere(t, process.Name, filepath.Join(t.TempDir(), "run"))
+	info, err := e.Info(t.Context())
+	if err != nil || !info.Knows() || info.Name != "runner-1" || info.MaxInline != wire.MaxInline || len(info.Runtimes) != 3 {
+		t.Errorf("got %+v, %v", info, err)
 	}
 }

@@ -171,7 +171,7 @@ func TestWingsAndSiblingsNeverMeet(t *testing.T) {
 // front door may name the platform's default.
 func TestOnlyTheWiringNamesConcreteRooms(t *testing.T) {
 	may := map[string]string{"": "executor/process executor/sandbox", "executor/executortest": "store/memstore", "internal/gatecase": "store/memstore",
-		"internal/toolcase": "executor/process store/memstore"}
+		"internal/runnercase": "executor/process executor/sandbox serve/limit serve/runnerapi store/memstore", "internal/toolcase": "executor/process store/memstore"}
 	for _, r := range list(t, "linux") {
 		name := r.name()
 		if name == "internal/daemon" || strings.HasPrefix(name, "examples/") {
