@@ -103,7 +103,6 @@ var rooms = map[string]rule{
 	"internal/pgserver":    {"", "", true, "a suite: a PostgreSQL of a package's own for its tests"},
 	"internal/rootfs":      {"", "", true, "root file systems of this machine's programs, for tests"},
 	"internal/runnercase":  {". audit executor executor/executortest executor/executortest/hostile executor/interpreter executor/process executor/sandbox gate serve/limit serve/runnerapi store/memstore", "", false, "a runner service in another process, for the tests of the executors that send scripts away"},
-	"internal/runnercase":  {". audit executor executor/executortest executor/executortest/hostile executor/interpreter executor/process executor/sandbox gate serve/limit serve/runnerapi store/memstore", "", false, "a runner service in another process, for the tests of the executors that send scripts away"},
 	"internal/spool":       {"bundle", "", true, "the files of a skill on disk while it is read"},
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
 	"internal/strictyaml":  {"", "go.yaml.in/yaml/v4", false, "YAML behind one door"},
