@@ -72,6 +72,9 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		{words: "runner key create host --tenants acme"},
 		{words: "runner key list"},
 		{words: "runner key revoke nope", fails: true},
+		{words: "runner list", fails: true}, // there is no fleet
+		{words: "runner drain nope", fails: true},
+		{words: "runner join-key fleet.seed"},
 		{words: "tenant delete acme --preview"},
 		{words: "tenant delete acme", fails: true},
 		{words: "runtime list"},

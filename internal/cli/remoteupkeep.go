@@ -46,7 +46,7 @@ func stay(seconds *float64) *time.Duration {
 	if seconds == nil {
 		return nil
 	}
-	return new(time.Duration(math.Round(*seconds*float64(time.Second))))
+	return new(time.Duration(math.Round(*seconds * float64(time.Second))))
 }
 
 // inSeconds is a time as the API takes it.

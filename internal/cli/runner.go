@@ -25,7 +25,7 @@ func (a *app) runnerCmd() *cobra.Command {
 	return group("runner", "The runner service: scripts that another host's gates have decided on",
 		`  tracon runner key create control-plane --tenants acme
   tracon runner serve`,
-		here(a.runnerServeCmd()), key, a.runnerListCmd(), a.runnerDrainCmd(), a.runnerJoinKeyCmd())
+		here(a.runnerServeCmd()), key, here(a.runnerListCmd()), here(a.runnerDrainCmd()), here(a.runnerJoinKeyCmd()))
 }
 
 func (a *app) runnerServeCmd() *cobra.Command {
