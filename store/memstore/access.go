@@ -93,6 +93,9 @@ func (s *Store) AddKey(ctx context.Context, k access.Key, after string, entry au
 		return err
 	}
 	return s.change(ctx, entry, func(t *tenant) error {
+		if err := keep.Alive(t.made); err != nil {
+			return err
+		}
 		newest := ""
 		if n := len(t.keys); n > 0 {
 			newest = t.keys[n-1].ID
@@ -132,6 +135,9 @@ func (s *Store) ReplaceKey(ctx context.Context, name, id string, with access.Key
 			return err
 		}
 		if k, err = keep.ReplacedKey(t.keys[p.index], with.ID, ends); err != nil {
+			return err
+		}
+		if err := keep.Alive(t.made); err != nil {
 			return err
 		}
 		return s.free(with.ID)

@@ -59,6 +59,9 @@ func (s *Store) addVersion(ctx context.Context, v admin.Version, content bundle.
 		if v.Deleted {
 			return nil
 		}
+		if err := keep.Alive(t.made); err != nil {
+			return err
+		}
 		_, err := t.now(v.Skill)
 		return s.fits(t, q, v.Digest, kept.Listing(), access.Usage{Skills: int(one(err != nil))})
 	}, func(t *tenant) {

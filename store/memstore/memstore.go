@@ -223,6 +223,9 @@ func (s *Store) SetPolicy(ctx context.Context, name string, p gate.Policy, after
 		if t.policyRev != after {
 			return grant.ErrConflict
 		}
+		if !keep.NoPolicy(p) {
+			return keep.Alive(t.made)
+		}
 		return nil
 	}, func(t *tenant) { t.policy, t.policyRev = p, after+1 })
 }

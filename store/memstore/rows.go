@@ -39,6 +39,9 @@ func (s *Store) addGrant(ctx context.Context, g grant.Grant, content bundle.Bund
 		return err
 	}
 	return s.change(ctx, entry, func(t *tenant) error {
+		if err := keep.Alive(t.made); err != nil {
+			return err
+		}
 		newest := ""
 		if i, ok := t.newest[g.Ref]; ok {
 			newest = t.grants[i].ID

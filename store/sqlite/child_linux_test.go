@@ -274,7 +274,7 @@ func fileLimit(folder string) error {
 	set := func(n uint64) error {
 		return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: was.Max})
 	}
-	if err := set(300 << 10); err != nil {
+	if err := set(1 << 20); err != nil { // more than the migrations write
 		return err
 	}
 	return stops(filepath.Join(folder, "tracon.db"), "disk of "+folder+" failed", func() error { return set(was.Cur) })

@@ -391,7 +391,8 @@ func tenantWhole(k *kit) {
 	sample := tenantOf(alpha)
 	sample.Deleted = kept(at)
 	k.whole(sample)
-	for i, want := range []access.Tenant{sample, {Name: alpha, Created: at, By: "maker"}, sample} {
+	plain := access.Tenant{Name: alpha, Created: at, By: "maker"}
+	for i, want := range []access.Tenant{plain, sample, plain} {
 		k.must(k.setTenant(want, int64(i)))
 		want.Created = kept(want.Created)
 		got, n, err := k.store.TenantAt(k.Context(), alpha)

@@ -123,6 +123,7 @@ func rules() []rule {
 		{"key/replace", "a key that is replaced ends at its time and never later; one that is revoked stays so", keyReplace},
 		{"key/use", "that a key was used is kept once a minute, and is no entry", keyUse},
 		{"tenant/whole", "a tenant comes back as it was set, with a revision that counts the changes", tenantWhole},
+		{"tenant/deleted", "a tenant that was deleted is given nothing, and what it has can be taken back", tenantDeleted},
 		{"tenant/list", "tenants that were made are listed by name, behind a cursor, within the limit", tenantList},
 		{"quota/bounds", "B10: what is kept for a tenant stays within its quota, and what makes less is never refused", quotaBounds},
 		{"quota/race", "B10: a quota holds however many bring something at once", quotaRace},

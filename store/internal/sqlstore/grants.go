@@ -91,6 +91,9 @@ func (s *Store) addGrant(ctx context.Context, g grant.Grant, content bundle.Bund
 		return err
 	}
 	return s.commit(ctx, entry, func(ctx context.Context, w *writer) error {
+		if err := w.given(ctx, g.Ref.Tenant); err != nil {
+			return err
+		}
 		before, err := newest(ctx, &w.do, g.Ref)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err

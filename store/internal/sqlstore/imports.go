@@ -61,6 +61,9 @@ func (s *Store) addVersion(ctx context.Context, v admin.Version, content bundle.
 		}
 		var digest []byte
 		if !v.Deleted {
+			if err := w.given(ctx, v.Tenant); err != nil {
+				return err
+			}
 			digest = v.Digest[:]
 			more := access.Usage{Skills: int(number(before.ID == "" || before.Deleted))}
 			if err := w.holds(ctx, q, v.Tenant, content.Listing(), more); err != nil {

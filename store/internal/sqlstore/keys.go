@@ -154,6 +154,9 @@ func alone(err error) error {
 }
 
 func (w *writer) addKey(ctx context.Context, k access.Key) error {
+	if err := w.given(ctx, k.Tenant); err != nil {
+		return err
+	}
 	rest, err := restOfKey(k)
 	if err != nil {
 		return err

@@ -155,5 +155,13 @@ func (s *Store) SetPolicy(ctx context.Context, tenant string, p gate.Policy, aft
 	if err != nil {
 		return err
 	}
-	return s.commit(ctx, entry, change)
+	if keep.NoPolicy(p) {
+		return s.commit(ctx, entry, change)
+	}
+	return s.commit(ctx, entry, func(ctx context.Context, w *writer) error {
+		if err := w.given(ctx, tenant); err != nil {
+			return err
+		}
+		return change(ctx, w)
+	})
 }

@@ -250,7 +250,7 @@ var (
 		addGrant, newestGrant, grantByID, revokeGrant, addVersion, newestVersion, addContent, addBlob, addFile, addCall, addDaily,
 		call, entries, removeCall, setCall, namings, eraseContent, removeFiles, removeBlob,
 		setTenant, addKey, newestKey, keyOfTenant, setKey, useKey, skillsKept, grantsKept, bytesKept, contentKept, names,
-		claimAt, setClaim, dropClaim, forgetClaims, largeAnswers, sweepClaims,
+		tenantAt, claimAt, setClaim, dropClaim, forgetClaims, largeAnswers, sweepClaims,
 	}
 	reading = []statement{
 		head, leaves, leavesOfTenant, seqBefore, host, policy, newestGrant, grantByID, grantsOfTenant, newestVersionFile,

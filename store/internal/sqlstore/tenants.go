@@ -48,6 +48,28 @@ func (s *Store) TenantAt(ctx context.Context, name string) (t access.Tenant, rev
 	return t, revision, nil
 }
 
+// given refuses a change that gives something to a tenant that was deleted: the row of
+// the tenant is read in the change's own transaction.
+func (w *writer) given(ctx context.Context, name string) error {
+	var revision int64
+	var text []byte
+	switch err := w.do[tenantAt].QueryRowContext(ctx, name).Scan(&revision, &text); err {
+	case sql.ErrNoRows:
+		return nil // the platform, and a tenant that nobody made
+	case nil:
+	default:
+		return err
+	}
+	t, err := readTenant(name, revision, text)
+	if err != nil {
+		return alone(err)
+	}
+	if err := keep.Alive(t); err != nil {
+		return refused{err}
+	}
+	return nil
+}
+
 // SetTenant implements [access.Book].
 func (s *Store) SetTenant(ctx context.Context, t access.Tenant, after int64, entry audit.Pending) error {
 	t, err := keep.Tenant(t, entry)
