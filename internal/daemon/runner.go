@@ -279,6 +279,13 @@ func (p *runnerPeers) certificate(r *http.Request) (gate.Peer, string, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return gate.Peer{}, "", runnerapi.ErrStranger
 	}
+	// The handshake looked at the times, and a connection may stay open for longer.
+	now := time.Now()
+	for _, c := range r.TLS.VerifiedChains[0] {
+		if now.After(c.NotAfter) {
+			return gate.Peer{}, "", runnerapi.ErrStranger
+		}
+	}
 	for _, name := range r.TLS.VerifiedChains[0][0].DNSNames {
 		if tenants, ok := p.clients[name]; ok {
 			return peerOf(name, tenants), "certificate " + name, nil
@@ -307,6 +314,9 @@ func checkRunner(c *config.Config, now time.Time) error {
 	}
 	if (r.ClientCA == "") != (len(r.Clients) == 0) {
 		u.add("of runner_client_ca and runner_clients one is set: set both, or none.")
+	}
+	if _, ok := r.Clients[config.FleetPeer]; ok {
+		u.add("runner_clients has %s, which is the name of the fleet's control plane: have the certificate name another.", config.FleetPeer)
 	}
 	if r.ClientCA != "" && !secure {
 		u.add("runner_client_ca is set, and there is no TLS: set tls_cert and tls_key.")

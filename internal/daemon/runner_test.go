@@ -124,6 +124,75 @@ func TestRunnerKeys(t *testing.T) {
 	}
 }
 
+// T09: a name stands for one peer: no key takes that of a key in force for other tenants,
+// of a client certificate or of the fleet's control plane.
+func TestRunnerKeyNames(t *testing.T) {
+	h, _ := newRunnerHouse(t)
+	h.Config.Runner.Clients = map[string][]string{"control.example.com": {"acme"}}
+	first, _, err := h.CreateRunnerKey(t.Context(), "op", "prod", []string{"acme", "beta"}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.CreateRunnerKey(t.Context(), "op", "old", []string{"acme"}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, peer string
+		tenants    []string
+		ok         bool
+	}{
+		{"another tenant", "prod", []string{"gamma"}, false},
+		{"one of the tenants", "prod", []string{"acme"}, false},
+		{"all tenants", "prod", []string{"*"}, false},
+		{"a certificate's", "control.example.com", []string{"acme"}, false},
+		{"the fleet's", config.FleetPeer, []string{"acme"}, false},
+		{"the same tenants, to change the key", "prod", []string{"beta", "acme"}, true},
+		{"of a key that expired", "old", []string{"beta"}, true},
+	} {
+		if _, _, err := h.CreateRunnerKey(t.Context(), "op", tt.peer, tt.tenants, time.Time{}); (err == nil) != tt.ok {
+			t.Errorf("T09: %s: %v, want a key: %t", tt.name, err, tt.ok)
+		}
+	}
+	keys, err := h.RunnerKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		if k.Name != first.Name {
+			continue
+		}
+		if _, err := h.RevokeRunnerKey(t.Context(), "op", k.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := h.CreateRunnerKey(t.Context(), "op", "prod", []string{"gamma"}, time.Time{}); err != nil {
+		t.Errorf("the name of keys that were revoked: %v", err)
+	}
+}
+
+// M04, T11: a certificate that has expired lets in no more, on a connection that is open
+// yet too, be it the client's or that of who signed it.
+func TestRunnerCertificateExpires(t *testing.T) {
+	_, peers := newRunnerHouse(t)
+	now := time.Now()
+	for _, tt := range []struct {
+		name       string
+		client, ca time.Time
+		want       error
+	}{
+		{"both hold", now.Add(time.Hour), now.Add(time.Hour), nil},
+		{"the client's has expired", now.Add(-time.Second), now.Add(time.Hour), runnerapi.ErrStranger},
+		{"the authority's has expired", now.Add(time.Hour), now.Add(-time.Second), runnerapi.ErrStranger},
+	} {
+		r := httptest.NewRequest("POST", "/runs", nil)
+		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{
+			{DNSNames: []string{"control.example.com"}, NotAfter: tt.client}, {IsCA: true, NotAfter: tt.ca}}}}
+		if p, _, err := peers.Peer(r); !errors.Is(err, tt.want) || tt.want != nil && p.Name != "" {
+			t.Errorf("%s: got %+v, %v, want %v", tt.name, p, err, tt.want)
+		}
+	}
+}
+
 // M04: a client certificate lets in by a DNS name that the configuration has, and only
 // when one of runner_client_ca signed it; keys go on to work beside.
 func TestRunnerCertificates(t *testing.T) {

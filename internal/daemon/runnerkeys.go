@@ -101,7 +101,8 @@ func (h *House) changeRunnerKeys(ctx context.Context, actor, what string, change
 }
 
 // CreateRunnerKey makes a key of the peer name for the tenants. Its secret is told this
-// once.
+// once. A name stands for one peer: that of a client certificate, of the fleet's control
+// plane, or of a key in force for other tenants is refused (T09).
 func (h *House) CreateRunnerKey(ctx context.Context, actor, name string, tenants []string, expires time.Time) (RunnerKey, access.Secret, error) {
 	if err := errors.Join(grant.CheckName("key", name), config.CheckTenants(tenants)); err != nil {
 		return RunnerKey{}, access.Secret{}, err
@@ -111,10 +112,34 @@ func (h *House) CreateRunnerKey(ctx context.Context, actor, name string, tenants
 		if len(keys) >= maxRunnerKeys {
 			return nil, RunnerKey{}, fmt.Errorf("there are %d keys of the runner, and there may be no more", len(keys))
 		}
+		if err := h.nameIsFree(keys, name, tenants); err != nil {
+			return nil, RunnerKey{}, err
+		}
 		k := RunnerKey{ID: secret.ID(), Name: name, Tenants: tenants, Created: time.Now().UTC().Truncate(time.Second), Expires: expires, Hash: secret.Hash().String()}
 		return append(keys, k), k, nil
 	})
 	return k, secret, err
+}
+
+// nameIsFree says whose name it is already, or nil.
+func (h *House) nameIsFree(keys []RunnerKey, name string, tenants []string) error {
+	if name == config.FleetPeer {
+		return fmt.Errorf("the name %s is that of the fleet's control plane: take another", name)
+	}
+	if _, ok := h.Config.Runner.Clients[name]; ok {
+		return fmt.Errorf("the name %s is that of a client certificate in runner_clients: take another", name)
+	}
+	now := time.Now()
+	for _, k := range keys {
+		if k.Name == name && k.InForce(now) && !sameTenants(k.Tenants, tenants) {
+			return fmt.Errorf("the name %s has a key for the tenants %s already, %s: take another name, or revoke that key first", name, strings.Join(k.Tenants, ","), k.ID)
+		}
+	}
+	return nil
+}
+
+func sameTenants(a, b []string) bool {
+	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }
 
 // RevokeRunnerKey takes a key back: from now on it lets nobody in.

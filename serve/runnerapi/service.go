@@ -113,11 +113,11 @@ func (s *Service) Drain() { s.draining.Store(true) }
 func (s *Service) Draining() bool { return s.draining.Load() }
 
 // Keep keeps a closure of the peer for the runs that name its digest.
-func (s *Service) Keep(peer gate.Peer, b bundle.Bundle) error { return s.kept.put(peer.Name, b) }
+func (s *Service) Keep(peer gate.Peer, b bundle.Bundle) error { return s.kept.put(owner(peer), b) }
 
 // Kept reports whether the peer's closure is here.
 func (s *Service) Kept(peer gate.Peer, d bundle.Digest) bool {
-	_, ok := s.kept.get(peer.Name, d)
+	_, ok := s.kept.get(owner(peer), d)
 	return ok
 }
 
@@ -213,7 +213,7 @@ func (s *Service) closure(ctx context.Context, peer gate.Peer, m *wire.More, nam
 	case there:
 		return b, nil
 	}
-	if b, ok := s.kept.get(peer.Name, named); ok {
+	if b, ok := s.kept.get(owner(peer), named); ok {
 		return b, nil
 	}
 	return bundle.Bundle{}, ErrUnknownBundle

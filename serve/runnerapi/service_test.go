@@ -505,6 +505,97 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
+// namesakes are two peers with one name.
+type namesakes struct{}
+
+func (namesakes) Peer(r *http.Request) (gate.Peer, string, error) {
+	return gate.Peer{Name: "prod", Tenants: []string{strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")}}, "k", nil
+}
+
+// T09: peers with one name that are let in for other tenants share no closure: none
+// learns that another's is here, and none runs it.
+func TestNamesakesShareNothing(t *testing.T) {
+	s := newService(t, echo, func(c *runnerapi.Config, _ *tracon.Config, _ *gate.Reception) { c.Peers = namesakes{} })
+	run, b := closure(t, bundle.File{Path: "scripts/run.py", Data: []byte("pass\n")})
+	up, err := wire.ClosureOf(b).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/bundles/" + b.Digest().String()
+	if status, _, text := s.send(t, "PUT", path, "acme", string(up)); status != 204 {
+		t.Fatalf("the upload: %d %s", status, text)
+	}
+	for tenant, want := range map[string]int{"acme": 200, "beta": 404} {
+		if status, _, _ := s.send(t, "HEAD", path, tenant, ""); status != want {
+			t.Errorf("T09: HEAD by the key of %s: %d, want %d", tenant, status, want)
+		}
+	}
+	run.Tenant = "beta"
+	body, err := run.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, _, text := s.send(t, "POST", "/runs", "beta", string(body)); status != 409 || !strings.Contains(text, "bundle_unknown") {
+		t.Errorf("T09: beta runs acme's closure: %d %s", status, text)
+	}
+}
+
+// T11, O02: metrics are for a peer of all tenants alone.
+func TestMetrics(t *testing.T) {
+	s := newService(t, echo, func(c *runnerapi.Config, _ *tracon.Config, _ *gate.Reception) {
+		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1") })
+	})
+	for token, want := range map[string]int{"": 401, "one": 403, "two": 403, "all": 200} {
+		if status, _, text := s.send(t, "GET", "/metrics", token, ""); status != want || strings.Contains(text, "up 1") != (want == 200) {
+			t.Errorf("metrics for %q: %d %s, want %d", token, status, text, want)
+		}
+	}
+}
+
+// renamed is a peer whose credential is another's when it says so.
+type renamed struct{ now atomic.Pointer[string] }
+
+func (p *renamed) Peer(*http.Request) (gate.Peer, string, error) {
+	return gate.Peer{Name: *p.now.Load(), AllTenants: true}, "k", nil
+}
+
+// T11: a run that waits for its slot while its credential becomes another peer's never
+// runs.
+func TestKeyOfAnotherWhileWaiting(t *testing.T) {
+	began, let, key := make(chan struct{}, 9), make(chan struct{}), &renamed{}
+	one, two := "one", "two"
+	key.now.Store(&one)
+	s := newService(t, func(context.Context, executor.Request) (executor.Result, error) {
+		began <- struct{}{}
+		<-let
+		return executor.Result{Ending: executor.Exited(0)}, nil
+	}, func(c *runnerapi.Config, r *tracon.Config, _ *gate.Reception) {
+		c.Peers, r.Slots, r.SlotWait = key, 1, time.Hour
+	})
+	codes := make(chan int, 2)
+	post := func() {
+		res, err := s.http.Client().Post(s.http.URL+"/runs", "application/json", strings.NewReader(plain("acme")))
+		if err != nil {
+			t.Error(err)
+			codes <- 0
+			return
+		}
+		_ = res.Body.Close()
+		codes <- res.StatusCode
+	}
+	go post()
+	<-began
+	go post()
+	for s.runner.Stats().Waiting == 0 {
+		runtime.Gosched()
+	}
+	key.now.Store(&two)
+	close(let)
+	if a, b := <-codes, <-codes; a+b != 200+403 {
+		t.Errorf("they got %d and %d, want 200 for the one that ran and 403 for the one that waited", a, b)
+	}
+}
+
 // turncoat is a peer whose key is revoked when it says so.
 type turncoat struct{ revoked atomic.Bool }
 

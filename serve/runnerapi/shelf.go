@@ -3,15 +3,18 @@ package runnerapi
 import (
 	"container/list"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/gate"
 )
 
-// A shelf keeps closures in memory, by peer and digest: what one peer uploaded no
-// other learns of. Of one peer, what was used longest ago goes first.
+// A shelf keeps closures in memory, by owner and digest: what one uploaded no other
+// learns of. Of one owner, what was used longest ago goes first.
 type shelf struct {
 	most int64
 
@@ -25,6 +28,17 @@ type shelf struct {
 type shelved struct {
 	peer   string
 	digest bundle.Digest
+}
+
+// owner is whose closures those of the peer are: a peer of the same name that is let
+// in for other tenants is another one (T09).
+func owner(p gate.Peer) string {
+	if p.AllTenants {
+		return p.Name + "\n*"
+	}
+	tenants := slices.Clone(p.Tenants)
+	slices.Sort(tenants)
+	return p.Name + "\n" + strings.Join(slices.Compact(tenants), "\n") // no name has a line's end
 }
 
 type volume struct {
