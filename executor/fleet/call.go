@@ -223,7 +223,7 @@ func (c *call) problem(ctx context.Context, ev event) error {
 	case p.NotStarted:
 		return notStarted(ctx, fmt.Errorf("runner %s: %w", c.runner, problem(p)))
 	}
-	return fmt.Errorf("fleet: runner %s: %w", c.runner, problem(p))
+	return fmt.Errorf("%w: runner %s: %w", executor.ErrUnknown, c.runner, problem(p)) // M06
 }
 
 // problem is the error that tells the operator what a runner said.
@@ -247,7 +247,7 @@ func (c *call) answer(ctx context.Context, ev event) (wire.Answer, error) {
 	}
 	a, err := wire.ReadAnswer(bytes.NewReader(body), maxAnswer)
 	if err != nil {
-		return wire.Answer{}, fmt.Errorf("fleet: runner %s: %w", c.runner, err)
+		return wire.Answer{}, fmt.Errorf("%w: runner %s: %w", executor.ErrUnknown, c.runner, err) // M06
 	}
 	if ctx.Err() != nil {
 		return wire.Answer{}, context.Cause(ctx)

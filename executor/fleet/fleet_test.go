@@ -198,7 +198,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// R21, R26: what is certain not to have started is told apart from what is not known,
+// R21, R26, M06: what is certain not to have started is told apart from what is not known,
 // and nothing is ever sent a second time.
 func TestFailures(t *testing.T) {
 	t.Parallel()
@@ -219,22 +219,22 @@ func TestFailures(t *testing.T) {
 		}, want: fleet.ErrNotStarted, not: []error{executor.ErrUnknown}},
 		{name: "the runner failed", work: func(context.Context, wire.Run, bundle.Bundle) (wire.Answer, error) {
 			return wire.Answer{}, errors.New("broken")
-		}, not: []error{executor.ErrUnavailable}},
+		}, want: executor.ErrUnknown, not: []error{executor.ErrUnavailable}},
 		{name: "the runner panics", work: func(context.Context, wire.Run, bundle.Bundle) (wire.Answer, error) { panic("broken") },
-			not: []error{executor.ErrUnavailable}},
+			want: executor.ErrUnknown, not: []error{executor.ErrUnavailable}},
 		{name: "M01: an answer of another run", work: func(_ context.Context, run wire.Run, _ bundle.Bundle) (wire.Answer, error) {
 			a := exits(run, "")
 			a.More.ID = "another"
 			return a, nil
-		}, not: []error{executor.ErrUnavailable}},
+		}, want: executor.ErrUnknown, not: []error{executor.ErrUnavailable}},
 		{name: "M01: an answer of another closure", work: func(_ context.Context, run wire.Run, _ bundle.Bundle) (wire.Answer, error) {
 			a := exits(run, "")
 			a.More.Bundle = bundle.Sum(nil).String()
 			return a, nil
-		}, not: []error{executor.ErrUnavailable}},
+		}, want: executor.ErrUnknown, not: []error{executor.ErrUnavailable}},
 		{name: "M02: an answer that is larger than was asked for", work: func(_ context.Context, run wire.Run, _ bundle.Bundle) (wire.Answer, error) {
 			return exits(run, strings.Repeat("x", 4<<20)), nil
-		}, policy: gate.Policy{MaxOutput: 4096, MaxOutputs: 4096, MaxOutputFiles: 1}, not: []error{executor.ErrUnavailable}},
+		}, policy: gate.Policy{MaxOutput: 4096, MaxOutputs: 4096, MaxOutputFiles: 1}, want: executor.ErrUnknown, not: []error{executor.ErrUnavailable}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -44,7 +44,7 @@ type Joining struct {
 	After time.Time
 
 	Content  bundle.Limits // of a closure
-	Closures int64         // bytes of closures that are kept for later runs; zero: DefaultClosures
+	Closures int64         // bytes of closures that are kept for later runs, half of them of one tenant; zero: DefaultClosures
 
 	Beat  time.Duration // between two heartbeats of a run; zero: DefaultBeat
 	Lost  time.Duration // as in Config, of the control plane; zero: DefaultLost
@@ -202,7 +202,7 @@ func (m *Member) keep(o offer, slots int) bool {
 // lacks reports whether the closure must be handed over. One that is here stays in
 // the session, whatever other runs need.
 func (m *Member) lacks(o offer) bool {
-	b, ok := m.kept.get(o.Bundle)
+	b, ok := m.kept.get(o.Tenant, o.Bundle)
 	s := m.session(o.Session)
 	if !ok || s == nil {
 		return true

@@ -56,7 +56,7 @@ func (s *session) take(c chunk) error {
 	if err != nil {
 		return err
 	}
-	s.m.kept.add(b)
+	s.m.kept.add(s.Tenant, b)
 	s.set(func() { s.closure = b })
 	return nil
 }

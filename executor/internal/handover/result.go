@@ -1,7 +1,6 @@
 package handover
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,8 +11,8 @@ import (
 )
 
 // ErrAnswer is wrapped by the error for an answer that cannot be the request's. The
-// script may have run.
-var ErrAnswer = errors.New("executor: the runner's answer does not hold")
+// script may have run (M06).
+var ErrAnswer = fmt.Errorf("%w: the runner's answer does not hold", executor.ErrUnknown)
 
 // Bounds of the notes of an answer, which people read.
 const (
