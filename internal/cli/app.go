@@ -33,7 +33,8 @@ type app struct {
 
 	data, config, tenant, actor string
 	server, keyFile, caFile     string
-	tenantGiven                 bool // by a flag, not by default
+	given                       func(flag string) bool // among the words that every verb takes; nil: none is
+	tenantGiven                 bool                   // by a flag, not by default
 	json                        bool
 }
 
@@ -126,13 +127,14 @@ the one that was reviewed. Change one byte, and it is refused.`,
 	f.StringVar(&a.tenant, "tenant", "local", "tenant to act for; with a key of a tenant it is that one")
 	f.StringVar(&a.actor, "actor", "", "who acts, for the log (default: the user's name)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
+	a.given = f.Changed
 	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.runtimeCmd(), a.keyCmd(), a.tenantCmd(), a.auditCmd(), a.witnessCmd(), a.callsCmd(), a.fsckCmd(), a.retentionCmd(),
 		here(a.serveCmd()), a.runnerCmd(), a.mcpCmd(), a.doctorCmd(), a.conformanceCmd(), a.configCmd(), here(a.versionCmd()), here(a.manCmd()))
 	strictHelp(root)
 	checkUsage(root)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if a.server != "" && cmd.Annotations[hereAlone] != "" {
-			return refuseServer(cmd, a.server)
+			return refuseServer(cmd, a.server, "leave --server away")
 		}
 		return nil
 	}
@@ -268,7 +270,7 @@ func (a *app) who() string {
 func (a *app) load() (*config.Config, error) {
 	flags := map[string]string{}
 	for key, text := range map[string]string{"data": a.data, "server": a.server, "key_file": a.keyFile, "ca_file": a.caFile} {
-		if text != "" {
+		if a.given != nil && a.given(strings.ReplaceAll(key, "_", "-")) { // an empty one too: it takes a variable's value away
 			flags[key] = text
 		}
 	}
@@ -295,7 +297,7 @@ func (a *app) houseTo(cmd *cobra.Command, use daemon.Use, f func(ctx context.Con
 		return err
 	}
 	if c.Server != "" {
-		return refuseServer(cmd, c.Server)
+		return refuseServer(cmd, c.Server, withoutServer(c))
 	}
 	return a.openHouse(cmd, use, c, f)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/spool"
 	"github.com/tracon-go/tracon/retention"
@@ -254,13 +256,35 @@ func (a *app) atSkill(cmd *cobra.Command, use daemon.Use, words []string, f func
 	if err != nil {
 		return err
 	}
-	here := ""
+	return a.atHere(cmd, use, isHere(c, words), f)
+}
+
+// atFolder is atSkill for what needs neither store nor server where every word is a
+// folder: a server that a variable or the configuration names, and no flag, is not asked
+// for those.
+func (a *app) atFolder(cmd *cobra.Command, use daemon.Use, words []string, f func(ctx context.Context, b backend) error) error {
+	c, err := a.load()
+	if err != nil {
+		return err
+	}
+	named := slices.ContainsFunc(words, func(word string) bool { return !strings.ContainsAny(word, `/\`) })
+	if c.Server == "" || named || a.server != "" {
+		return a.atSkill(cmd, use, words, f)
+	}
+	if err := gate.CheckTenant(a.tenant); err != nil {
+		return err
+	}
+	return a.openHouse(cmd, use, c, func(ctx context.Context, h *daemon.House) error { return f(ctx, a.local(h)) })
+}
+
+// isHere says which of the words means a folder of this machine; empty: none.
+func isHere(c *config.Config, words []string) (here string) {
 	for _, word := range words {
 		if strings.ContainsAny(word, `/\`) || c.Server == "" && daemon.IsFolder(word) {
 			here = quoteWords(word) + " is a folder of this machine"
 		}
 	}
-	return a.atHere(cmd, use, here, f)
+	return here
 }
 
 // ownEyes marks what looks at the data folder itself, also where a `tracon serve`
@@ -286,7 +310,7 @@ func (a *app) atHere(cmd *cobra.Command, use daemon.Use, here string, f func(ctx
 		}
 		return a.openHouse(cmd, use, c, func(ctx context.Context, h *daemon.House) error { return f(ctx, a.local(h)) })
 	case here != "":
-		return hint(fmt.Errorf("%s; the server %s knows nothing of it", here, c.Server), "%s", notThere(here))
+		return hint(fmt.Errorf("%s; the server %s knows nothing of it", here, c.Server), "%s", notThere(here, c))
 	case a.actor != "":
 		return hint(errors.New("--actor is for the data folder: a server takes the name from the key"), "leave --actor away")
 	}
@@ -299,15 +323,27 @@ func (a *app) atHere(cmd *cobra.Command, use daemon.Use, here string, f func(ctx
 
 // notThere says what to do where words mean this machine, for the reason here, and a
 // server is named.
-func notThere(here string) string {
+func notThere(here string, c *config.Config) string {
 	if strings.HasPrefix(here, "--") {
-		return "leave it away, or leave --server away for the data folder of this machine"
+		return "leave it away, or " + withoutServer(c) + " for the data folder of this machine"
 	}
-	return "bring it there, such as with `tracon skill import`, and name it by its name; or leave --server away for what is on this machine"
+	return "bring it there, such as with `tracon skill import`, and name it by its name; or " + withoutServer(c) + " for what is on this machine"
 }
 
-// refuseServer says that a verb works on this machine alone.
-func refuseServer(cmd *cobra.Command, server string) error {
+// withoutServer says how to name no server, by where its name comes from.
+func withoutServer(c *config.Config) string {
+	switch origin := c.Origin("server"); {
+	case strings.HasPrefix(origin, "flag "):
+		return "leave --server away"
+	case strings.HasPrefix(origin, "variable "):
+		return "unset TRACON_SERVER, or say --server=,"
+	default:
+		return "say --server=, against the setting `server` of " + origin + ","
+	}
+}
+
+// refuseServer says that a verb works on this machine alone, and with away how to name no server.
+func refuseServer(cmd *cobra.Command, server, away string) error {
 	return hint(fmt.Errorf("`%s` works on this machine alone, and never on a server (%s)", cmd.CommandPath(), server),
-		"call it on the server's machine, without --server and without the setting `server`")
+		"call it on the machine that it is for, and %s", strings.TrimSuffix(away, ","))
 }

@@ -49,6 +49,7 @@ var places = []struct {
 	{"skill export known out", asked, asked},
 	{"skill delete known", asked, asked},
 	{"skill lint known", asked, asked},
+	{"skill lint ./s", "is a folder of this machine", folder},
 	{"skill init made", "works on this machine alone", folder},
 	{"skill schema", "works on this machine alone", folder},
 	{"policy show", asked, asked},

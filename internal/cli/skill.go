@@ -166,7 +166,7 @@ there is no error (with --strict: no warning either), else 1.`,
 		},
 		ValidArgsFunction: a.completeSkill,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.atSkill(cmd, daemon.List, args, func(ctx context.Context, b backend) error {
+			return a.atFolder(cmd, daemon.List, args, func(ctx context.Context, b backend) error {
 				var exit error
 				all := map[string][]skill.Diagnostic{}
 				for _, word := range args {

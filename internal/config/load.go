@@ -188,6 +188,9 @@ type Value struct {
 // Given reports whether somebody has set the setting: its value is no default.
 func (c *Config) Given(key string) bool { return c.origins[key] != "" }
 
+// Origin says where the setting's value comes from, as [Value] does; empty: it is the default.
+func (c *Config) Origin(key string) string { return c.origins[key] }
+
 // Values returns every setting with its origin, in the order of the table.
 func (c *Config) Values() []Value {
 	values := make([]Value, len(Settings))
