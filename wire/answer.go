@@ -169,10 +169,11 @@ type Info struct {
 	Claimed  bool   `json:"claimed"` // nobody proved it
 	Walls    []Wall `json:"walls"`
 
-	Slots    int  `json:"slots"` // scripts that run at once
-	Busy     int  `json:"busy"`  // slots that are held
-	Waiting  int  `json:"waiting"`
-	Draining bool `json:"draining"` // it takes no more runs
+	Slots          int  `json:"slots"`          // scripts that run at once
+	SlotsPerTenant int  `json:"slotsPerTenant"` // those of one tenant; zero: it does not say
+	Busy           int  `json:"busy"`           // slots that are held
+	Waiting        int  `json:"waiting"`
+	Draining       bool `json:"draining"` // it takes no more runs
 
 	RequireTicket bool   `json:"requireTicket"`
 	MaxInline     int    `json:"maxInline"` // bytes of a closure that may travel within a run
