@@ -213,6 +213,7 @@ func (r *Runner) Explain(ctx context.Context, call gate.Call) ([]gate.Verdict, e
 // Stats says what is going on.
 type Stats struct {
 	Slots     int   // that there are
+	PerTenant int   // slots that one tenant may have
 	InUse     int   // slots that are held
 	Waiting   int   // calls that wait for one
 	Abandoned int64 // executions that passed their wait limit and are still out
@@ -222,7 +223,7 @@ type Stats struct {
 // Stats returns what is going on now.
 func (r *Runner) Stats() Stats {
 	n := r.pool.Count()
-	return Stats{n.Slots, n.InUse, n.Waiting, r.abandoned.Load(), r.unwritten.Load()}
+	return Stats{n.Slots, n.PerTenant, n.InUse, n.Waiting, r.abandoned.Load(), r.unwritten.Load()}
 }
 
 // Run takes call through the gates, waits for a slot, and runs it once. It

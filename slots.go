@@ -174,7 +174,7 @@ func (s *slots) dispatch() {
 func (s *slots) Count() slot.Count {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := slot.Count{Slots: s.Slots, InUse: s.inUse}
+	c := slot.Count{Slots: s.Slots, PerTenant: s.SlotsPerTenant, InUse: s.inUse}
 	for _, sh := range s.tenants {
 		c.Waiting += len(sh.waiting)
 	}

@@ -62,9 +62,9 @@ type Pool interface {
 	Count() Count
 }
 
-// A Count says how many slots there are, how many of them this process holds, and
-// how many of its calls wait for one.
-type Count struct{ Slots, InUse, Waiting int }
+// A Count says how many slots there are and how many of them one tenant may have, how
+// many this process holds, and how many of its calls wait for one.
+type Count struct{ Slots, PerTenant, InUse, Waiting int }
 
 // A Place is one call's on its way to a slot.
 type Place interface {

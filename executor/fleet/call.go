@@ -131,7 +131,7 @@ func (c *call) offer(ctx context.Context, subject string) (place, error) {
 		return place{}, err
 	}
 	if p.Code == "" {
-		if p.Runner == "" || p.Member == "" {
+		if !named(p.Runner, p.Member) {
 			return place{}, fmt.Errorf("%w: a place without a name", ErrMessage)
 		}
 		c.runner, c.at = p.Runner, atSubject(c.pool.Name, p.Runner, token(p.Member))

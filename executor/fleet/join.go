@@ -36,7 +36,8 @@ type Joining struct {
 	Work func(ctx context.Context, run wire.Run, closure bundle.Bundle) (wire.Answer, error)
 	// Explain tells what is sent of an error of Work. Nil: that it failed, and no more.
 	Explain func(wire.Run, error) wire.Problem
-	// Info tells what the runner is and does. Its Slots bound the runs that are taken.
+	// Info tells what the runner is and does. Its Slots bound the runs that are taken,
+	// and its SlotsPerTenant those of one tenant; zero: Slots.
 	Info func(context.Context) (wire.Info, error)
 
 	// After is when it begins to take runs; before, it says that it is busy. A runner
@@ -125,6 +126,7 @@ func (m *Member) serve() (err error) {
 	add(at+".get", m.get, alone)
 	add(at+".stop", m.stop, alone)
 	add(at+".drain", m.drain, alone)
+	add(at+".who", m.who, alone)
 	add(whoSubject(m.c.Pool), m.who, alone)
 	for _, runtime := range m.c.Runtimes {
 		for _, tier := range grant.Tiers() {
@@ -166,7 +168,7 @@ func (m *Member) offer(r micro.Request) {
 		p.Code = "busy"
 	case info.Draining || m.isLeft():
 		p.Code = "draining"
-	case time.Now().Before(m.c.After) || info.Busy >= info.Slots || !m.keep(o, info.Slots):
+	case time.Now().Before(m.c.After) || info.Busy >= info.Slots || !m.keep(o, info):
 		p.Code = "busy"
 	default:
 		p.Lacks = m.lacks(o)
@@ -180,17 +182,22 @@ func (m *Member) isLeft() bool {
 	return m.left
 }
 
-// keep makes a session, where fewer than slots have a place.
-func (m *Member) keep(o offer, slots int) bool {
+// keep makes a session, where there is a place for one of the tenant. What would wait
+// here for a slot of its tenant's would keep a place from another, whose slots are free.
+func (m *Member) keep(o offer, i wire.Info) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	taken := 0
+	taken, same := 0, 0
 	for _, s := range m.sessions {
-		if s.takes() {
-			taken++
+		if !s.takes() {
+			continue
+		}
+		taken++
+		if s.Tenant == o.Tenant {
+			same++
 		}
 	}
-	if m.left || taken >= slots || m.sessions[o.Session] != nil {
+	if m.left || taken >= i.Slots || same >= cmp.Or(i.SlotsPerTenant, i.Slots) || m.sessions[o.Session] != nil {
 		return false
 	}
 	s := &session{m: m, offer: o, parts: map[string]*part{}}

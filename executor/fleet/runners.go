@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,7 +26,8 @@ type Runner struct {
 const quiet = 300 * time.Millisecond
 
 // Runners asks every pool who is there, and returns those that answered, in the
-// order of their pools and names.
+// order of their pools and names. Whoever answers is asked again at its name, where
+// no other runner hears: a name is not a runner's word.
 func (e *Executor) Runners(ctx context.Context) ([]Runner, error) {
 	var all []Runner
 	for _, p := range e.pools {
@@ -55,7 +57,7 @@ func (p *pool) who(ctx context.Context) ([]Runner, error) {
 	if err := p.conn.FlushWithContext(flush); err != nil {
 		return nil, fmt.Errorf("the server is not reached: %w", err)
 	}
-	var found []Runner
+	var said []Runner
 	for {
 		wait, stop := context.WithTimeout(ctx, quiet)
 		m, err := sub.NextMsgWithContext(wait)
@@ -64,16 +66,50 @@ func (p *pool) who(ctx context.Context) ([]Runner, error) {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
-			return found, nil
+			return p.verify(ctx, said)
 		case err != nil:
 			return nil, err
 		}
 		info, err := wire.ReadInfo(bytes.NewReader(m.Data))
-		if err != nil || info.Name == "" {
-			continue // it says nothing that can be read
+		r := Runner{p.Name, m.Header.Get(headMember), info}
+		same := func(o Runner) bool { return o.Info.Name == info.Name && o.Member == r.Member }
+		if err != nil || !named(info.Name, r.Member) || slices.ContainsFunc(said, same) {
+			continue // it says nothing that can be read, or nothing new
 		}
-		found = append(found, Runner{p.Name, m.Header.Get(headMember), info})
+		said = append(said, r)
 	}
+}
+
+// verify returns those that answer at the names that were said, with what they tell
+// there. One that is silent is not there.
+func (p *pool) verify(ctx context.Context, said []Runner) ([]Runner, error) {
+	one, stop := context.WithTimeout(ctx, DefaultReply)
+	defer stop()
+	var (
+		mu    sync.Mutex
+		found []Runner
+		all   sync.WaitGroup
+	)
+	for _, r := range said {
+		all.Go(func() {
+			m, err := p.conn.RequestWithContext(one, atSubject(p.Name, r.Info.Name, token(r.Member))+".who", nil)
+			if err != nil {
+				return
+			}
+			info, err := wire.ReadInfo(bytes.NewReader(m.Data))
+			if err != nil || info.Name != r.Info.Name {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found = append(found, Runner{p.Name, r.Member, info})
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return found, nil
 }
 
 // ErrNotThere is wrapped when no runner of the name answers.
@@ -81,13 +117,15 @@ var ErrNotThere = errors.New("fleet: there is no such runner")
 
 // Drain has every runner of the name take no more runs from its pool, and returns
 // how many there are. Those under way go on. It holds until the runner is started
-// again.
+// again. One that left meanwhile is not there; one that does not answer keeps no other
+// from being drained, and is in the error.
 func (e *Executor) Drain(ctx context.Context, name string) (int, error) {
 	all, err := e.Runners(ctx)
 	if err != nil {
 		return 0, err
 	}
 	n := 0
+	var errs []error
 	for _, r := range all {
 		if r.Info.Name != name {
 			continue
@@ -96,13 +134,15 @@ func (e *Executor) Drain(ctx context.Context, name string) (int, error) {
 		one, stop := context.WithTimeout(ctx, e.c.Reply)
 		_, err := e.pools[i].conn.RequestWithContext(one, atSubject(r.Pool, name, token(r.Member))+".drain", nil)
 		stop()
-		if err != nil {
-			return n, fmt.Errorf("fleet: runner %q: %w", name, err)
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, nats.ErrNoResponders):
+			errs = append(errs, fmt.Errorf("fleet: runner %q in pool %q: %w", name, r.Pool, err))
 		}
-		n++
 	}
-	if n == 0 {
+	if n == 0 && errs == nil {
 		return 0, fmt.Errorf("%w: %q", ErrNotThere, name)
 	}
-	return n, nil
+	return n, errors.Join(errs...)
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/tracon-go/tracon/wire"
 )
 
 // Subjects, all of them below a pool's name, so that an outside cluster can tell
@@ -12,7 +14,7 @@ import (
 //
 //	tracon.POOL.offer.RUNTIME.TIER.LABEL    queue group: one runner answers
 //	tracon.POOL.who                         every runner answers
-//	tracon.POOL.at.RUNNER.MEMBER.VERB       to one process of that name
+//	tracon.POOL.at.RUNNER.MEMBER.VERB       to one process of that name, which no other hears
 //	tracon.POOL.from.SESSION                to the control plane; nobody guesses SESSION
 const root = "tracon"
 
@@ -57,6 +59,15 @@ func RunnerSubjects(pool, name string) (hear, say []string) {
 func HostSubjects(pool string) (hear, say []string) {
 	p := join(root, token(pool))
 	return []string{p + ".from.*", hostInbox + ".>"}, []string{p + ".offer.>", p + ".who", p + ".at.>"}
+}
+
+// maxMember is the most bytes of what tells two processes of one name apart.
+const maxMember = 64
+
+// named reports whether a runner's words for itself can be a subject. A server hangs up
+// on whoever says a longer one, so that no runner must choose its length.
+func named(runner, member string) bool {
+	return runner != "" && len(runner) <= wire.MaxName && member != "" && len(member) <= maxMember
 }
 
 // token writes a name as one token of a subject: letters, digits and "-" stand for

@@ -283,7 +283,7 @@ func (s *Service) Info(ctx context.Context) (wire.Info, error) {
 	i := wire.Info{
 		Name: s.c.Name, Protocols: []string{wire.Protocol}, Runtimes: []wire.Runtime{},
 		Executor: standing.Executor, Tier: string(standing.Tier), Claimed: standing.Claimed, Walls: walls(standing),
-		Slots: stats.Slots, Busy: stats.InUse, Waiting: stats.Waiting, Draining: s.Draining(),
+		Slots: stats.Slots, SlotsPerTenant: stats.PerTenant, Busy: stats.InUse, Waiting: stats.Waiting, Draining: s.Draining(),
 		RequireTicket: r.RequireTicket, MaxInline: wire.MaxInline,
 		Limits: wire.Limits{TimeoutSeconds: r.Timeout.Seconds(), OutputBytes: r.MaxOutput, InputsBytes: r.MaxInputs,
 			OutputsBytes: r.MaxOutputs, OutputFiles: r.MaxOutputFiles, Memory: r.Memory, Processes: r.Processes},

@@ -111,7 +111,7 @@ func (h *Host) Enter(ctx context.Context, tenant string) (slot.Place, error) {
 func (h *Host) Count() slot.Count {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := slot.Count{Slots: h.o.Limits.Slots}
+	c := slot.Count{Slots: h.o.Limits.Slots, PerTenant: h.o.Limits.SlotsPerTenant}
 	for _, l := range h.calls {
 		switch {
 		case l.given:

@@ -1,0 +1,372 @@
+package fleet_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/fleet"
+	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/wire"
+)
+
+// at is where everything of the pool is said.
+const at = "tracon.main_20pool."
+
+// rawHost is the control plane's own link, which says whatever it likes.
+func (g *ground) rawHost() *nats.Conn {
+	g.t.Helper()
+	c, err := nats.Connect("", nats.InProcessServer(g.server), nats.CustomInboxPrefix("_INBOX.host"), key(g.t, g.server.Host(pool)))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(c.Close)
+	return c
+}
+
+func key(t testing.TB, seed []byte) nats.Option {
+	t.Helper()
+	pair, err := nkeys.FromSeed(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nats.Nkey(public, pair.Sign)
+}
+
+// rawRunner is the link of a runner that answers at each subject as f tells. It is
+// refused nothing that it asks for.
+func (g *ground) rawRunner(name string, f map[string]func(*nats.Msg) *nats.Msg) *nats.Conn {
+	g.t.Helper()
+	c, err := nats.Connect("nats://"+g.server.Address(), key(g.t, g.seeds[name]))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(c.Close)
+	for subject, answer := range f {
+		hear := func(m *nats.Msg) {
+			if a := answer(m); a != nil {
+				a.Subject = m.Reply
+				_ = c.PublishMsg(a)
+			}
+		}
+		if strings.Contains(subject, "offer") {
+			_, err = c.QueueSubscribe(subject, "runners", hear)
+		} else {
+			_, err = c.Subscribe(subject, hear)
+		}
+		if err != nil {
+			g.t.Fatal(err)
+		}
+	}
+	if err := c.Flush(); err != nil {
+		g.t.Fatal(err)
+	}
+	return c
+}
+
+func message(body string, headers ...string) *nats.Msg {
+	m := nats.NewMsg("")
+	m.Data = []byte(body)
+	for i := 0; i < len(headers); i += 2 {
+		m.Header.Set(headers[i], headers[i+1])
+	}
+	return m
+}
+
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+type offered struct{ Runner, Member, Code string }
+
+// offer asks for a place.
+func offer(t *testing.T, c *nats.Conn, session, run, tenant, digest string) (p offered) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	m, err := c.RequestWithContext(ctx, at+"offer.python-3_2e12.process._",
+		fmt.Appendf(nil, `{"session":%q,"run":%q,"tenant":%q,"bundle":%q}`, session, run, tenant, digest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(m.Data, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// B10: a tenant has as many of a runner's places as it has slots there, so that no run
+// of it waits in a place while another tenant's slots are free.
+func TestTenantsShare(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "one")
+	g.join("one", echo, func(j *fleet.Joining) {
+		j.Place = patience
+		j.Info = func(context.Context) (wire.Info, error) { return wire.Info{Slots: 3, SlotsPerTenant: 2}, nil }
+	})
+	g.await(g.executor(nil), 1)
+	c := g.rawHost()
+	for i, o := range []struct{ tenant, code string }{{"acme", ""}, {"acme", ""}, {"acme", "busy"}, {"beta", ""}, {"gamma", "busy"}} {
+		session := fmt.Sprint("session ", i)
+		if p := offer(t, c, session, session, o.tenant, "none"); p.Code != o.code {
+			t.Errorf("B10: offer %d, of %s, got the code %q, want %q", i, o.tenant, p.Code, o.code)
+		}
+	}
+}
+
+// M10: a runner that answers for another is not believed, whatever it says, and keeps
+// nobody from draining the other.
+func TestImpostor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, says, member string
+	}{
+		{"another's name", "good", "0"}, {"another's name and no member", "good", ""}, {"a name that is no subject", strings.Repeat("x", 8<<10), "0"},
+		{"a member that is no subject", "good", strings.Repeat(".", 8<<10)}, {"a name of nobody", "nobody", "0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t, "good", "evil")
+			e := g.executor(nil)
+			g.join("good", echo, nil)
+			g.await(e, 1)
+			var heard atomic.Int32
+			g.rawRunner("evil", map[string]func(*nats.Msg) *nats.Msg{at + "who": func(*nats.Msg) *nats.Msg {
+				heard.Add(1)
+				b, err := wire.Info{Name: c.says, Draining: true}.Encode()
+				if err != nil {
+					t.Error(err)
+				}
+				return message(string(b), "Tracon-Member", c.member)
+			}})
+			if all := g.await(e, 1); all[0].Info.Name != "good" || all[0].Info.Draining {
+				t.Errorf("M10: got %+v, want the runner good alone", all)
+			}
+			if n, err := e.Drain(t.Context(), "good"); n != 1 || err != nil {
+				t.Errorf("M10: draining got %d, %v, want 1", n, err)
+			}
+			if all := g.await(e, 1); !all[0].Info.Draining {
+				t.Error("M10: the runner was not drained")
+			}
+			if heard.Load() < 3 {
+				t.Errorf("the impostor was asked %d times, want 3", heard.Load())
+			}
+		})
+	}
+}
+
+// A process that left while its runner's name is drained counts as nothing, and keeps
+// no other from being drained.
+func TestDrainGoesOn(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "good")
+	e := g.executor(nil)
+	g.join("good", echo, nil)
+	g.await(e, 1)
+	who := func(*nats.Msg) *nats.Msg {
+		b, err := wire.Info{Name: "good"}.Encode()
+		if err != nil {
+			t.Error(err)
+		}
+		return message(string(b), "Tracon-Member", "0")
+	}
+	g.rawRunner("good", map[string]func(*nats.Msg) *nats.Msg{at + "who": who, at + "at.good.0.who": who})
+	g.await(e, 2) // "0" is the first in the order of members
+	if n, err := e.Drain(t.Context(), "good"); n != 1 || err != nil {
+		t.Errorf("got %d, %v, want 1", n, err)
+	}
+	for _, r := range g.await(e, 2) {
+		if want := r.Member != "0"; r.Info.Draining != want {
+			t.Errorf("member %s: draining is %v, want %v", r.Member, r.Info.Draining, want)
+		}
+	}
+}
+
+// M01: what a runner says of another run is nothing of this one, be it a refusal or an
+// answer.
+func TestWordsOfAnotherRun(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "one")
+	e := g.executor(nil)
+	handed := make(chan []byte, 1) // the run's text
+	var c *nats.Conn
+	begun := func(m *nats.Msg) *nats.Msg {
+		text := <-handed
+		run, err := wire.ReadRun(bytes.NewReader(text), int64(len(text)))
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		say := func(kind, of string, body []byte) {
+			e := message(string(body), "Tracon-Kind", kind, "Tracon-Run", of, "Tracon-Size", strconv.Itoa(len(body)), "Tracon-SHA256", hash(body))
+			e.Subject = m.Reply
+			_ = c.PublishMsg(e)
+		}
+		refusal, err := wire.Problem{Code: "malformed", NotStarted: true}.Encode()
+		if err != nil {
+			t.Error(err)
+		}
+		own, err := exits(run, "of this run").Encode()
+		if err != nil {
+			t.Error(err)
+		}
+		say("problem", "another", refusal)
+		say("answer", "another", []byte("{}"))
+		say("answer", run.More.ID, own)
+		return nil
+	}
+	c = g.rawRunner("one", map[string]func(*nats.Msg) *nats.Msg{
+		at + "offer.>":        func(*nats.Msg) *nats.Msg { return message(`{"runner":"one","member":"0","lacks":false}`) },
+		at + "at.one.0.put":   func(m *nats.Msg) *nats.Msg { handed <- m.Data; return message("") },
+		at + "at.one.0.begin": begun,
+	})
+	res, err := e.Execute(t.Context(), g.request(executortest.Order{}))
+	if err != nil || string(res.Stdout) != "of this run" {
+		t.Errorf("M01: got %q, %v, want the answer of this run", res.Stdout, err)
+	}
+}
+
+// M09: an answer that says that the run had a lower tier than was asked for does not
+// hold, and its script may have run.
+func TestAnswerOfALowerTier(t *testing.T) {
+	t.Parallel()
+	for _, tier := range []string{"process", "", "SANDBOX", "none"} {
+		t.Run(tier, func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t, "one")
+			e := g.executor(func(c *fleet.Config) { c.Tier = grant.Sandbox })
+			g.join("one", func(_ context.Context, run wire.Run, _ bundle.Bundle) (wire.Answer, error) {
+				a := exits(run, "hello")
+				a.More.Tier = tier
+				return a, nil
+			}, nil)
+			g.await(e, 1)
+			res, err := e.Execute(t.Context(), g.request(executortest.Order{}))
+			if !errors.Is(err, executor.ErrUnknown) || errors.Is(err, executor.ErrUnavailable) || !res.Ending.IsZero() {
+				t.Errorf("M09: got %v, %v, want unknown", res.Ending, err)
+			}
+		})
+	}
+}
+
+// R18, T09: a place is for the run that was offered: another's, another tenant's and one
+// of another closure are refused and start nothing.
+func TestOnlyTheOfferedRun(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "one")
+	e := g.executor(nil)
+	runs := make(chan wire.Run, 9)
+	g.join("one", func(_ context.Context, run wire.Run, _ bundle.Bundle) (wire.Answer, error) {
+		runs <- run
+		return exits(run, ""), nil
+	}, nil)
+	g.await(e, 1)
+	if _, err := e.Execute(t.Context(), g.request(executortest.Order{})); err != nil {
+		t.Fatal(err)
+	}
+	first := <-runs
+	c := g.rawHost()
+	for i, k := range []struct {
+		name   string
+		change func(*wire.Run)
+		begin  string // the run that begins; empty: the offered one
+		ok     bool
+	}{
+		{name: "the offered one", change: func(*wire.Run) {}, ok: true},
+		{name: "another run", change: func(r *wire.Run) { r.More.ID = "another" }},
+		{name: "another tenant", change: func(r *wire.Run) { r.Tenant = "another" }},
+		{name: "another closure", change: func(r *wire.Run) { r.More.Bundle = bundle.Sum(nil).String() }},
+		{name: "another begins", change: func(*wire.Run) {}, begin: "another"},
+		{name: "the plain wire", change: func(r *wire.Run) { r.More, r.Source = nil, "x" }},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			run, more := first, *first.More
+			run.More = &more
+			k.change(&run)
+			text, err := run.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			session, id := fmt.Sprint("session-", i), first.More.ID
+			p := offer(t, c, session, id, first.Tenant, first.More.Bundle)
+			ctx, stop := context.WithTimeout(t.Context(), patience)
+			defer stop()
+			to := at + "at.one." + p.Member
+			put := message(string(text), "Tracon-Session", session, "Tracon-Part", "run", "Tracon-Offset", "0", "Tracon-Size", strconv.Itoa(len(text)))
+			put.Subject = to + ".put"
+			if m, err := c.RequestMsgWithContext(ctx, put); err != nil || len(m.Data) > 0 {
+				t.Fatalf("got %q, %v", m.Data, err)
+			}
+			events, err := c.SubscribeSync(at + "from." + session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begins := k.begin
+			if begins == "" {
+				begins = id
+			}
+			if err := c.PublishRequest(to+".begin", events.Subject, fmt.Appendf(nil, `{"session":%q,"run":%q,"sha256":%q}`, session, begins, hash(text))); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				m, err := events.NextMsgWithContext(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = m.Respond(nil)
+				kind := m.Header.Get("Tracon-Kind")
+				if kind == "begun" || kind == "beat" {
+					continue
+				}
+				if k.ok {
+					if kind != "answer" {
+						t.Errorf("got a %s: %s", kind, m.Data)
+					}
+					<-runs
+					return
+				}
+				if prob, err := wire.ReadProblem(bytes.NewReader(m.Data)); kind != "problem" || err != nil || !prob.NotStarted {
+					t.Errorf("R18: got a %s, %s, want a refusal", kind, m.Data)
+				}
+				break
+			}
+			if len(runs) > 0 {
+				t.Errorf("R18: %+v was run", <-runs)
+			}
+		})
+	}
+}
+
+// M12: the control plane's own key, which says everything in a pool, is let in from
+// within its process alone.
+func TestHostKeyStaysWithin(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "one")
+	c, err := nats.Connect("nats://"+g.server.Address(), key(t, g.server.Host(pool)))
+	if err == nil {
+		c.Close()
+	}
+	if !errors.Is(err, nats.ErrAuthorization) {
+		t.Errorf("M12: got error %v over TCP, want that it is not let in", err)
+	}
+	g.rawHost() // within the process it is
+}
