@@ -30,7 +30,12 @@ func TestRequest(t *testing.T) {
 		p.Timeout, p.MaxOutput, p.MaxOutputs, p.MaxOutputFiles = 7*time.Second, 1000, 2000, 3
 		p.Memory, p.Processes, p.KeepArguments = 4000, 5, true
 		p.Environment = map[string]string{"REPORT_STYLE": "short"}
+		p.RequireWalls = []string{"memory", "files"}
 	})
+	h.Host(t, func(h *gate.Host) { h.RequireWalls = []string{"processes", "memory"} })
+	for _, wall := range []string{"memory", "files", "processes"} {
+		h.Standing.Walls = append(h.Standing.Walls, gate.Wall{Name: wall, Stands: true})
+	}
 	h.Call.Actor, h.Call.ID = "ann", id.New()
 	h.Call.Arguments = json.RawMessage(`[ "--value", "3" ]`)
 	h.Call.Inputs = []bundle.File{{Path: "in.txt", Data: []byte("in")}}
@@ -76,6 +81,7 @@ func TestRequest(t *testing.T) {
 		{"MaxOutputs", []int64{outputBytes, int64(outputFiles)}, []int64{2000, 3}},
 		{"Memory", req.Memory(), int64(4000)},
 		{"Processes", req.Processes(), 5},
+		{"RequireWalls", req.RequireWalls(), []string{"files", "memory", "processes"}},
 		{"Environment", req.Environment(), map[string]string{"REPORT_STYLE": "short"}},
 		{"Standing", req.Standing(), h.Standing},
 		{"KeepArguments", req.KeepArguments(), true},

@@ -140,6 +140,14 @@ func (r Request) Processes() int { return r.s.open.policy.Processes }
 // Network returns what the run may reach, where an executor can hold that.
 func (r Request) Network() Network { return r.s.open.network() }
 
+// RequireWalls returns the names of [Walls] that must stand: those that the host and the
+// policy ask for, sorted, each once; none is asked for: nil.
+func (r Request) RequireWalls() []string {
+	walls := slices.Concat(r.s.open.host.RequireWalls, r.s.open.policy.RequireWalls)
+	slices.Sort(walls)
+	return slices.Compact(walls)
+}
+
 // Environment returns the variables that the policy adds to the fixed set.
 func (r Request) Environment() map[string]string { return maps.Clone(r.s.open.policy.Environment) }
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"unicode/utf8"
 )
@@ -89,17 +90,24 @@ func ReadAnswer(r io.Reader, max int64) (Answer, error) {
 	return a, a.Check()
 }
 
+// maxSignal is the highest number of a signal: Linux has 64, others fewer.
+const maxSignal = 64
+
 // Check says what in a is not of this wire's form, or nil.
 func (a Answer) Check() error {
 	switch {
 	case (a.ExitCode == nil) != a.TimedOut:
 		return malformed("an answer has an exit code, or is timed out")
+	case a.ExitCode != nil && (int64(*a.ExitCode) < math.MinInt32 || int64(*a.ExitCode) > math.MaxUint32): // Windows has 32 bits, with a sign or without
+		return malformed("exitCode is %d, which no process can have", *a.ExitCode)
 	case a.More == nil:
 		return nil
 	case !slices.Contains(Kinds(), a.More.Ending.Kind):
 		return malformed("tracon.ending.kind %.40q is none", a.More.Ending.Kind)
 	case (a.More.Ending.Kind == "timed_out") != a.TimedOut:
 		return malformed("timedOut is %t, and tracon.ending says %s", a.TimedOut, a.More.Ending.Kind)
+	case a.More.Ending.Kind == "signaled" && (a.More.Ending.Signal < 1 || a.More.Ending.Signal > maxSignal):
+		return malformed("tracon.ending.signal is %d, want 1 to %d", a.More.Ending.Signal, maxSignal)
 	case a.More.Ending.Kind == "exited" && a.More.Ending.Code != *a.ExitCode:
 		return malformed("exitCode is %d, and tracon.ending says %d", *a.ExitCode, a.More.Ending.Code)
 	}

@@ -100,7 +100,11 @@ func (w *World) Admit(ctx context.Context, o Order) (executor.Request, error) {
 		}
 		call.Arguments = bytes.TrimSpace(text.Bytes())
 	}
-	return w.gate.Admit(ctx, call, gate.Standing{Executor: "executortest", Tier: grant.Process})
+	standing := gate.Standing{Executor: "executortest", Tier: grant.Process}
+	for _, wall := range o.Policy.RequireWalls { // whether they stand the executor is asked, and not the gates
+		standing.Walls = append(standing.Walls, gate.Wall{Name: wall, Stands: true})
+	}
+	return w.gate.Admit(ctx, call, standing)
 }
 
 func (w *World) grant(ctx context.Context, name string, b bundle.Bundle, o Order) error {

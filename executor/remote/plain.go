@@ -68,6 +68,7 @@ func plainRun(req executor.Request) (wire.Run, error) {
 		{len(req.Environment()) > 0, "variables in its environment"},
 		{req.Network() != "" && req.Network() != gate.NoNetwork, "a network"},
 		{req.Standing().Tier != grant.Process, "a tier that the runner does not tell of"},
+		{len(req.RequireWalls()) > 0, "walls that the runner does not tell of"},
 		{!utf8.Valid(source) || len(source) == 0, "a source that is not UTF-8, or empty"},
 		{!utf8.Valid(stdin), "standard input that is not UTF-8"},
 	} {

@@ -347,6 +347,7 @@ func TestPlainRefusals(t *testing.T) {
 		"outputs":     func(o *executortest.Order) { o.Outputs = []string{"*.txt"} },
 		"environment": func(o *executortest.Order) { o.Policy.Environment = map[string]string{"A_B": "c"} },
 		"network":     func(o *executortest.Order) { o.Policy.Network = gate.Loopback },
+		"M09: a wall": func(o *executortest.Order) { o.Policy.RequireWalls = []string{"memory"} },
 	}
 	for name, change := range tests {
 		f := newFake(t, "", status(200, "{}"))

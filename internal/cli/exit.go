@@ -20,7 +20,8 @@ const (
 	exitTimedOut = 124
 	exitTracon   = 125 // Tracon could not: busy and a log that cannot be written too
 	exitRefused  = 126 // a gate said no
-	exitSignal   = 128 // and the signal's number
+	exitSignal   = 128 // and the signal's number, up to maxSignal
+	maxSignal    = 64
 )
 
 // runExit is the exit code for what came of a call.
@@ -38,6 +39,9 @@ func runExit(out tracon.Outcome, err error) int {
 		return code
 	}
 	if n, ok := out.Ending.Signal(); ok {
+		if n < 1 || n > maxSignal { // above it a system would cut the code to one that says less, even to 0
+			return exitTracon
+		}
 		return exitSignal + n
 	}
 	if out.Ending.TimedOut() {

@@ -239,11 +239,14 @@ func answer(run wire.Run, out tracon.Delivered) wire.Answer {
 		return a
 	}
 	m := &wire.AnswerMore{
-		ID: run.More.ID, Bundle: out.Digest.String(), Ending: wire.Ending{Kind: out.Ending.Name(), Signal: signal},
+		ID: run.More.ID, Bundle: out.Digest.String(), Ending: wire.Ending{Kind: out.Ending.Name()},
 		Outputs: wire.FilesOf(out.Outputs), Notes: out.Notes, Tier: string(out.Standing.Tier), Claimed: out.Standing.Claimed,
 		DurationSeconds: out.Duration.Seconds(), LogIndex: out.Receipt.Index(), Walls: walls(out.Standing),
 	}
-	if m.Ending.Kind == "exited" {
+	switch {
+	case signaled:
+		m.Ending.Signal = signal
+	case m.Ending.Kind == "exited":
 		m.Ending.Code = code
 	}
 	if out.Replaced {

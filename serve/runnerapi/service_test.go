@@ -290,11 +290,12 @@ func TestInlineClosure(t *testing.T) {
 	s := newService(t, echo, nil)
 	run, b := closure(t, bundle.File{Path: "scripts/run.py", Data: []byte("pass\n")})
 	run.More.Files, run.More.Declaration = wire.FilesOf(b.Files()), b.Declaration()
-	if _, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{}); err != nil {
-		t.Errorf("as it is: %v", err)
+	a, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{})
+	if err != nil || a.More.Ending != (wire.Ending{Kind: "exited", Code: 3}) {
+		t.Errorf("as it is: %+v, %v", a.More, err)
 	}
 	run.More.Files[0].Data = []byte("evil\n")
-	_, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{})
+	_, err = s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{})
 	if d, ok := errors.AsType[*gate.Denial](err); !ok || d.Gate != gate.PinGate {
 		t.Errorf("with other bytes: got %v, want a denial of gate pin", err)
 	}

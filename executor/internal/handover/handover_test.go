@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func admitted(t testing.TB, in gate.Interpreter, stdin string) executor.Request 
 	req, err := executortest.NewWorld(map[string]gate.Interpreter{"sh": in}).Admit(t.Context(), executortest.Order{
 		Files: []bundle.File{{Path: "main.sh", Data: []byte("cat\n")}, {Path: "data.bin", Data: bytes.Repeat([]byte{7}, 100)}}, Script: "main.sh", Mode: gate.Argv, Outputs: []string{"*.txt"},
 		Inputs: []bundle.File{{Path: "in.txt", Data: []byte(stdin)}},
-		Policy: gate.Policy{Timeout: time.Minute, MaxOutput: 8, MaxOutputs: 64, MaxOutputFiles: 2},
+		Policy: gate.Policy{Timeout: time.Minute, MaxOutput: 8, MaxOutputs: 64, MaxOutputFiles: 2, RequireWalls: []string{"processes", "memory"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +36,8 @@ func admitted(t testing.TB, in gate.Interpreter, stdin string) executor.Request 
 func good(req executor.Request) wire.Answer {
 	code := 3
 	return wire.Answer{ExitCode: &code, StandardOutput: "out", StandardError: "err", More: &wire.AnswerMore{
-		ID: req.ID(), Bundle: req.Digest().String(), Ending: wire.Ending{Kind: "exited", Code: 3}}}
+		ID: req.ID(), Bundle: req.Digest().String(), Ending: wire.Ending{Kind: "exited", Code: 3},
+		Walls: []wire.Wall{{Name: "memory", Stands: true}, {Name: "files"}, {Name: "processes", Stands: true}}}}
 }
 
 // M01, M02: what a runner answers is of this run, of this closure and within the
@@ -70,7 +72,13 @@ func TestHostileAnswers(t *testing.T) {
 		{"a file of the host", func(a *wire.Answer) { a.More.Outputs = []wire.File{file("/etc/passwd", 1)} }, false},
 		{"a path of another system", func(a *wire.Answer) { a.More.Outputs = []wire.File{file(`b\a.txt`, 1)} }, false},
 		{"a file without a name", func(a *wire.Answer) { a.More.Outputs = []wire.File{file("", 1)} }, false},
+		{"a file that no pattern names, in a folder", func(a *wire.Answer) { a.More.Outputs = []wire.File{file("b/a.txt", 1)} }, false},
 		{"a file that no pattern names", func(a *wire.Answer) { a.More.Outputs = []wire.File{file("a.sh", 1)} }, false},
+		{"M09: a wall that was asked for does not stand", func(a *wire.Answer) { a.More.Walls[2].Stands = false }, false},
+		{"M09: a wall that was asked for is not told of", func(a *wire.Answer) { a.More.Walls = a.More.Walls[:2] }, false},
+		{"M09: no walls", func(a *wire.Answer) { a.More.Walls = nil }, false},
+		{"M09: a wall that stands, and does not", func(a *wire.Answer) { a.More.Walls = append(a.More.Walls, wire.Wall{Name: "memory"}) }, false},
+		{"M01: a signal that a shell's code cannot tell", func(a *wire.Answer) { a.More.Ending = wire.Ending{Kind: "signaled", Signal: 128} }, false},
 		{"a digest that is none", func(a *wire.Answer) { a.More.PostureDigest = "sha256:00" }, false},
 	}
 	for _, c := range cases {
@@ -91,8 +99,8 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// M02: streams are cut to what was asked for, and that is told; notes are few, short
-// and text.
+// M02, O16: streams are cut to what was asked for, and that is told; notes are few, short
+// and text, and each says whose words it is.
 func TestCut(t *testing.T) {
 	req := admitted(t, gate.Interpreter{Name: "sh-1"}, "x")
 	a := good(req)
@@ -107,11 +115,12 @@ func TestCut(t *testing.T) {
 	if string(res.Stdout) != "out" || string(res.Stderr) != "12345678" || !res.Truncated {
 		t.Errorf("got %q and %q, cut: %t", res.Stdout, res.Stderr, res.Truncated)
 	}
-	if len(res.Notes) != 64 {
+	if len(res.Notes) != 8 {
 		t.Errorf("got %d notes", len(res.Notes))
 	}
 	for _, n := range res.Notes {
-		if len(n) > 1<<10 || strings.ToValidUTF8(n, "?") != n {
+		words, ok := strings.CutPrefix(n, "the runner says: ")
+		if !ok || len(words) > 256 || strings.ToValidUTF8(n, "?") != n {
 			t.Errorf("got a note of %d bytes, %.20q", len(n), n)
 		}
 	}
@@ -159,6 +168,7 @@ func TestRun(t *testing.T) {
 			m := run.More
 			if run.Tenant != req.Tenant() || run.Runtime != "sh-1" || run.SourceSHA256 != req.ScriptDigest().Hex() || run.TimeoutSeconds != 60 || run.MaxOutputBytes != 8 ||
 				m.ID != req.ID() || m.Bundle != req.Digest().String() || m.MaxOutputsBytes != 64 || m.MaxOutputFiles != 2 || m.Tier != string(req.Standing().Tier) ||
+				!slices.Equal(m.RequireWalls, []string{"memory", "processes"}) ||
 				len(m.Inputs) != 1 || string(m.Inputs[0].Data) != "in" || m.Ticket != "" {
 				t.Errorf("got %+v, %+v", run, m)
 			}
@@ -208,7 +218,7 @@ func FuzzResult(f *testing.F) {
 			bytes += int64(len(o.Data))
 		}
 		most, files := req.MaxOutputs()
-		if a.More == nil || res.Ending.IsZero() || len(res.Stdout) > 8 || len(res.Stderr) > 8 || bytes > most || len(res.Outputs) > files || len(res.Notes) > 64 {
+		if a.More == nil || res.Ending.IsZero() || len(res.Stdout) > 8 || len(res.Stderr) > 8 || bytes > most || len(res.Outputs) > files || len(res.Notes) > 8 {
 			t.Errorf("M02: got %+v", res)
 		}
 	})

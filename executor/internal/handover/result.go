@@ -14,10 +14,12 @@ import (
 // script may have run (M06).
 var ErrAnswer = fmt.Errorf("%w: the runner's answer does not hold", executor.ErrUnknown)
 
-// Bounds of the notes of an answer, which people read.
+// Bounds of the notes of an answer, which people and models read: so that a runner
+// speaks to nobody in this system's voice each begins with saying.
 const (
-	maxNotes = 64
-	maxNote  = 1 << 10 // bytes of one
+	maxNotes = 8
+	maxNote  = 256 // bytes of one, without saying
+	saying   = "the runner says: "
 )
 
 // Result returns what the answer says of the request. Nothing in it is trusted: it
@@ -43,6 +45,11 @@ func Result(req executor.Request, a wire.Answer) (executor.Result, error) {
 	if err := a.Check(); err != nil {
 		return bad("%w", err)
 	}
+	for _, name := range req.RequireWalls() {
+		if !stands(m.Walls, name) {
+			return bad("it does not say that the wall %q stands, which was asked for", name)
+		}
+	}
 	res := executor.Result{Ending: ending(m.Ending), Truncated: a.Truncated}
 	if res.Ending.IsZero() {
 		return bad("it has no ending")
@@ -61,7 +68,7 @@ func Result(req executor.Request, a wire.Answer) (executor.Result, error) {
 		if i == maxNotes {
 			break
 		}
-		res.Notes = append(res.Notes, strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
+		res.Notes = append(res.Notes, saying+strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
 	}
 	if m.PostureDigest != "" {
 		d, err := bundle.ParseDigest(m.PostureDigest)
@@ -71,6 +78,19 @@ func Result(req executor.Request, a wire.Answer) (executor.Result, error) {
 		res.PostureDigest = d
 	}
 	return res, nil
+}
+
+// stands reports whether the wall is told of, and stands wherever it is.
+func stands(walls []wire.Wall, name string) (yes bool) {
+	for _, w := range walls {
+		if w.Name == name {
+			if !w.Stands {
+				return false
+			}
+			yes = true
+		}
+	}
+	return yes
 }
 
 // files holds that the files are few and small enough, and that their paths are

@@ -12,8 +12,9 @@ import (
 
 // Run returns what to ask of a runner that knows [wire.Protocol]. A closure of at
 // most inline bytes travels within it. The tier is the one that the gates took the
-// executor to stand at: a runner that stands lower must refuse. The ticket is left
-// out: it is signed over the rest.
+// executor to stand at, and the walls are those that the host and the policy ask for:
+// a runner that stands lower, or where one does not stand, must refuse. The ticket is
+// left out: it is signed over the rest.
 //
 // # Errors
 //
@@ -28,7 +29,7 @@ func Run(req executor.Request, inline int) (wire.Run, error) {
 		ID: req.ID(), Actor: req.Actor(), Grant: req.GrantID(), Skill: req.Skill(), Script: req.Script(), Extension: req.Extension(),
 		Mode: string(req.Mode()), Bundle: req.Digest().String(), Words: req.Words(), Module: req.Module(),
 		Inputs: wire.FilesOf(req.Inputs().Files()), OutputPatterns: req.OutputPatterns(), Memory: req.Memory(), Processes: req.Processes(),
-		Network: string(req.Network()), Tier: string(req.Standing().Tier),
+		Network: string(req.Network()), Tier: string(req.Standing().Tier), RequireWalls: req.RequireWalls(),
 	}
 	m.MaxOutputsBytes, m.MaxOutputFiles = req.MaxOutputs()
 	environment := req.Environment()
