@@ -163,13 +163,13 @@ func TestRemoteTickets(t *testing.T) {
 	}{{"none", "", 125}, {"another key's", theirs, 125}} {
 		more := ""
 		if tt.key != "" {
-			more = "remote_ticket_key: " + tt.key + "\n"
+			more = "remote_ticket_key: " + tt.key + "\nremote_name: runner\n"
 		}
 		if code, stdout, stderr := newHost(t, r, script, more).run(`{}`); code != tt.code || stdout != "" || !strings.Contains(stderr, "not start") {
 			t.Errorf("%s: %d, %q, %q", tt.name, code, stdout, stderr)
 		}
 	}
-	h := newHost(t, r, script, "remote_ticket_key: "+ours+"\n")
+	h := newHost(t, r, script, "remote_ticket_key: "+ours+"\nremote_name: runner\n")
 	eventually(t, "tickets that were signed after the runner's start hold", func() bool { // the first seconds are closed: see ticket.Verifier
 		code, stdout, _ := h.run(`{}`)
 		return code == 0 && stdout == "there\n"

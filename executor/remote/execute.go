@@ -45,6 +45,10 @@ func (e *Executor) execute(ctx context.Context, req executor.Request) (executor.
 	if err != nil {
 		return executor.Result{}, unsent(err)
 	}
+	if want := e.c.Runner; want != "" && info.Name != want {
+		e.forget() // whoever answers now may be replaced by the right one
+		return executor.Result{}, &Error{Kind: Unsendable, Err: fmt.Errorf("the runner calls itself %.80q, and remote_name says %q", info.Name, want)}
+	}
 	if !info.Knows() {
 		return e.plain(ctx, req)
 	}
@@ -95,7 +99,7 @@ func (e *Executor) ask(ctx context.Context, req executor.Request, info wire.Info
 		if err != nil {
 			return wire.Answer{}, &Error{Kind: Unsendable, Err: err}
 		}
-		run.More.Ticket, err = e.c.Signer.Sign(ticket.Terms{Runner: info.Name, Tenant: req.Tenant(), Run: req.ID(), Digest: req.Digest(), Request: commitment})
+		run.More.Ticket, err = e.c.Signer.Sign(ticket.Terms{Runner: e.c.Runner, Tenant: req.Tenant(), Run: req.ID(), Digest: req.Digest(), Request: commitment})
 		if err != nil {
 			return wire.Answer{}, &Error{Kind: Unsendable, Err: err}
 		}

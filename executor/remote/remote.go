@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/outbound"
 	"github.com/tracon-go/tracon/wire"
 	"github.com/tracon-go/tracon/wire/ticket"
@@ -52,6 +53,11 @@ type Config struct {
 	// Signer signs a ticket for each run; nil: none is sent.
 	Signer *ticket.Signer
 
+	// Runner is the name that the runner must tell of itself: where it tells another, or
+	// none, nothing is sent to it. Required with Signer, for a ticket is bound to it, and
+	// one bound to what a runner calls itself could be used at another. Empty: any name.
+	Runner string
+
 	// Patience is how long past a script's timeout its answer may take to come in full;
 	// where the runner has a queue, the wait in it counts. Zero means 30 s. The host's
 	// own wait limit holds beside it.
@@ -83,6 +89,13 @@ func New(c Config) (*Executor, error) {
 		return nil, errors.New("remote: a negative patience; zero means 30s")
 	}
 	c.Patience = cmp.Or(c.Patience, DefaultPatience)
+	if c.Runner != "" {
+		if err := grant.CheckName("runner", c.Runner); err != nil {
+			return nil, fmt.Errorf("remote: the runner's name (remote_name): %w", err)
+		}
+	} else if c.Signer != nil {
+		return nil, errors.New("remote: there is a key for tickets, and no name of the runner that they are for: set remote_name to its runner_name")
+	}
 	base, err := url.Parse(c.Address)
 	if err != nil {
 		return nil, errors.New("remote: the runner's address is no URL") // which may hold a password: not shown

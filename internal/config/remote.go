@@ -11,6 +11,7 @@ type Remote struct {
 	CertKey   string
 	CA        string // file with the certificates that the runner's may be signed by; absolute; empty: the system's
 	TicketKey string // file with the key that signs tickets; absolute; empty: none are sent
+	Name      string // that the runner must tell of itself; empty: any
 }
 
 // remoteSettings are the part of the table that the executor "remote" reads.
@@ -34,4 +35,5 @@ var remoteSettings = []Setting{
 	file("remote_cert_key", "executor remote: file with its private key, which nobody else may read", func(c *Config) *string { return &c.Remote.CertKey }),
 	file("remote_ca", "executor remote: file with the certificates that the runner's may be signed by; empty: the system's", func(c *Config) *string { return &c.Remote.CA }),
 	file("remote_ticket_key", "executor remote: file with the Ed25519 key that signs a ticket for each run, which nobody else may read; empty: none are sent", func(c *Config) *string { return &c.Remote.TicketKey }),
+	text("remote_name", "executor remote: runner_name of the runner, which tickets are bound to: one that tells another name is sent nothing; required with remote_ticket_key; empty: any", func(c *Config) *string { return &c.Remote.Name }),
 }

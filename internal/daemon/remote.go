@@ -26,7 +26,7 @@ func openRemote(r config.Remote) (*remote.Executor, error) {
 	if r.Address == "" {
 		return nil, errors.New("it has no address: set remote to that of a runner service, such as https://runner.example.com")
 	}
-	c := remote.Config{Address: r.Address, Reach: r.Reach}
+	c := remote.Config{Address: r.Address, Reach: r.Reach, Runner: r.Name}
 	if r.KeyFile != "" {
 		c.Key = func() (string, error) {
 			text, err := readSmall(r.KeyFile, true)

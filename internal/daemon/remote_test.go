@@ -46,7 +46,9 @@ func TestOpenRemote(t *testing.T) {
 		says string // empty: it opens
 	}{
 		{"key", config.Remote{Address: address, KeyFile: key}, ""},
-		{"ticket key", config.Remote{Address: address, KeyFile: key, TicketKey: write("ticket", signing, 0o600)}, ""},
+		{"ticket key", config.Remote{Address: address, KeyFile: key, TicketKey: write("ticket", signing, 0o600), Name: "runner-1"}, ""},
+		{"a ticket key, and no name", config.Remote{Address: address, KeyFile: key, TicketKey: write("ticket1", signing, 0o600)}, "remote_name"},
+		{"a name that is none", config.Remote{Address: address, KeyFile: key, Name: "a/b\n"}, "remote_name"},
 		{"loopback by http", config.Remote{Address: "http://127.0.0.1:8788", Reach: []string{"loopback"}}, ""},
 		{"no address", config.Remote{KeyFile: key}, "set remote"},
 		{"no key", config.Remote{Address: address}, "neither a key"},
