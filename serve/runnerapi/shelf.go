@@ -47,7 +47,7 @@ type volume struct {
 	bytes int64
 }
 
-// perFile is what a file takes besides its bytes.
+// perFile is what a file takes besides its path and its bytes.
 const perFile = 1 << 10
 
 func newShelf(most int64) *shelf {
@@ -70,6 +70,9 @@ func (s *shelf) get(peer string, d bundle.Digest) (bundle.Bundle, bool) {
 func (s *shelf) put(peer string, b bundle.Bundle) error {
 	files, bytes := b.Size()
 	v := &volume{shelved{peer, b.Digest()}, b, bytes + int64(files)*perFile + int64(len(b.Declaration()))}
+	for _, path := range b.Paths() {
+		v.bytes += int64(len(path))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v.bytes > s.most/2 {
