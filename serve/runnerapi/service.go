@@ -59,6 +59,8 @@ var (
 	// ErrUnknownBundle: the closure that the run names was not uploaded, or was
 	// forgotten. Upload it, and send the run again: nothing was started.
 	ErrUnknownBundle = errors.New("runnerapi: the closure is not here")
+	// ErrRepeated: a run of that id came already. What came of it its own answer says.
+	ErrRepeated = errors.New("runnerapi: the run came already")
 )
 
 // Config configures a [Service]. All fields down to Limiter are required.
@@ -86,6 +88,7 @@ type Config struct {
 type Service struct {
 	c        Config
 	kept     *shelf
+	started  *started
 	bodies   *budget
 	draining atomic.Bool
 }
@@ -103,7 +106,7 @@ func New(c Config) (*Service, error) {
 	}
 	c.KeepBytes, c.BodyBytes = cmp.Or(c.KeepBytes, DefaultKeepBytes), cmp.Or(c.BodyBytes, DefaultBodyBytes)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	return &Service{c: c, kept: newShelf(c.KeepBytes), bodies: newBudget(c.BodyBytes)}, nil
+	return &Service{c: c, kept: newShelf(c.KeepBytes), started: newStarted(startedMost), bodies: newBudget(c.BodyBytes)}, nil
 }
 
 // Drain takes no more runs. Those under way go on.
@@ -127,7 +130,7 @@ func (s *Service) Kept(peer gate.Peer, d bundle.Digest) bool {
 //
 // # Errors
 //
-// ErrDraining, ErrUnknownBundle, one that wraps wire.ErrMalformed, and those of
+// ErrDraining, ErrUnknownBundle, ErrRepeated, one that wraps wire.ErrMalformed, and those of
 // [tracon.Runner.Deliver]. [Service.Problem] says what a peer is told of each, and
 // whether the script may have run.
 func (s *Service) Run(ctx context.Context, peer gate.Peer, run wire.Run, got bundle.Bundle) (wire.Answer, error) {
@@ -138,9 +141,17 @@ func (s *Service) Run(ctx context.Context, peer gate.Peer, run wire.Run, got bun
 	if err != nil {
 		return wire.Answer{}, err
 	}
+	untold := run.More != nil && d.Ticket == "" // a ticket holds once by itself
+	if untold && !s.started.add(owner(peer), run.More.ID) {
+		return wire.Answer{}, ErrRepeated
+	}
 	out, err := s.c.Runner.Deliver(ctx, d)
 	if err != nil {
-		return wire.Answer{}, &runError{admitted: out.ID != "", err: err}
+		err = &runError{admitted: out.ID != "", err: err}
+		if untold && s.Problem(run, err).NotStarted {
+			s.started.forget(owner(peer), run.More.ID)
+		}
+		return wire.Answer{}, err
 	}
 	return answer(run, out), nil
 }
@@ -319,6 +330,9 @@ func (s *Service) Problem(run wire.Run, err error) wire.Problem {
 		return set(http.StatusBadRequest, "malformed", strings.TrimPrefix(err.Error(), "wire: "))
 	case errors.Is(err, ErrUnknownBundle):
 		return set(http.StatusConflict, "bundle_unknown", "the closure is not here; upload it, and send the run again")
+	case errors.Is(err, ErrRepeated):
+		p.NotStarted = false
+		return set(http.StatusConflict, "run_repeated", "a run of this id came already, and is not run again")
 	case errors.Is(err, ErrDraining):
 		p.RetryAfterSeconds = 30
 		return set(http.StatusServiceUnavailable, "draining", "the runner takes no more runs")

@@ -294,10 +294,18 @@ func TestInlineClosure(t *testing.T) {
 	if err != nil || a.More.Ending != (wire.Ending{Kind: "exited", Code: 3}) {
 		t.Errorf("as it is: %+v, %v", a.More, err)
 	}
+	if _, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{}); !errors.Is(err, runnerapi.ErrRepeated) || s.Problem(run, err).NotStarted {
+		t.Errorf("R21: the same run again: %v, want ErrRepeated, and not that nothing started", err)
+	}
+	run.More.ID += "x"
 	run.More.Files[0].Data = []byte("evil\n")
 	_, err = s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{})
 	if d, ok := errors.AsType[*gate.Denial](err); !ok || d.Gate != gate.PinGate {
 		t.Errorf("with other bytes: got %v, want a denial of gate pin", err)
+	}
+	run.More.Files[0].Data = []byte("pass\n")
+	if _, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{}); err != nil {
+		t.Errorf("mended, behind a refusal: %v", err)
 	}
 }
 
