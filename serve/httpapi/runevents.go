@@ -63,19 +63,25 @@ func (s *server) followRun(ctx context.Context, p access.Principal, in *struct {
 	}), nil
 }
 
-// follow writes events until the run has ended, the reader has left, or may no more.
+// follow writes events until the run has ended, the reader has left, or may no more:
+// that is asked at each beat, however much the script prints.
 func (s *server) follow(ctx context.Context, f *runs.Follower, w *eventWriter) {
+	next := time.Now().Add(heartbeat)
 	for w.err == nil {
-		beat, stop := context.WithTimeout(ctx, heartbeat)
+		beat, stop := context.WithDeadline(ctx, next)
 		e, err := f.Next(beat)
 		stop()
-		switch {
-		case ctx.Err() != nil || errors.Is(err, io.EOF):
+		if ctx.Err() != nil || errors.Is(err, io.EOF) {
 			return
-		case err != nil: // nothing happened
+		}
+		if !time.Now().Before(next) {
 			if !s.still(ctx) {
 				return
 			}
+			next = time.Now().Add(heartbeat)
+		}
+		switch {
+		case err != nil: // nothing happened
 			w.comment()
 		case e.Kind == runs.End:
 			w.event(client.EventEnd, e.Seq, s.settled(ctx, toRun(f.View(), false)))

@@ -207,6 +207,41 @@ func TestFollowerWhoMayNoMore(t *testing.T) {
 	})
 }
 
+// T11: a script that prints all the time does not keep a reader's stream who may no more.
+func TestFollowerWhoMayNoMoreOfATalker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := &leaver{tokens: people()}
+		who.tokens["leaver"] = access.Principal{Tenant: "acme", Actor: "leaver", Roles: []access.Role{access.Reader}}
+		h := newHouseOver(t, executor.Func(func(ctx context.Context, req executor.Request) (executor.Result, error) {
+			for range 5 {
+				time.Sleep(heartbeat / 3)
+				req.Live().Send(gate.Stdout, []byte("."))
+			}
+			return executor.Result{Ending: executor.Exited(0)}, nil
+		}), func(c *Config) { c.Authenticator = who })
+		h.grant("acme")
+		run := h.start("operator")
+		rec, began := &frames{ResponseRecorder: httptest.NewRecorder()}, time.Now()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			req := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/runs/"+run.ID+"/events", nil)
+			req.Header.Set("Authorization", "Bearer leaver")
+			h.handler.ServeHTTP(rec, req)
+		}()
+		synctest.Wait()
+		who.gone.Store(true)
+		<-ended
+		if got := time.Since(began); got > heartbeat+heartbeat/3 {
+			t.Errorf("it ended after %v", got)
+		}
+		h.ended("acme", run.ID)
+		if text := rec.text(); !strings.Contains(text, "event: output") || strings.Contains(text, "event: end") {
+			t.Errorf("the stream is %q", text)
+		}
+	})
+}
+
 // Case 28, O: whatever a script writes, it cannot write an event of its own, and the
 // text comes back as it was written.
 func TestFollowHostileOutput(t *testing.T) {
