@@ -119,6 +119,10 @@ func (a *Admin) Withdraw(ctx context.Context, by access.Principal, name, reason 
 	if dry {
 		return done, nil
 	}
+	p, _, err := a.c.Store.PolicyAt(ctx, name)
+	if err != nil || tell(p) == tell(gate.Policy{}) {
+		return done, err // it was emptied before: said again, there is nothing to write
+	}
 	_, err = a.setPolicy(ctx, by.Actor, name, func(p *gate.Policy) error { *p = gate.Policy{}; return nil })
 	return done, err
 }

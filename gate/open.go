@@ -58,7 +58,8 @@ func switches(tenant string, host Host, policy Policy) error {
 		return deny("switch the host on", errors.New("scripts are off on this host"))
 	}
 	if policy.Suspended {
-		return deny("the platform's operator switches the tenant on", fmt.Errorf("tenant %q is switched off", tenant))
+		return deny(fmt.Sprintf("the platform's operator switches it on with `tracon tenant set %s --on`, unless it was deleted, which is for ever", tenant),
+			fmt.Errorf("tenant %q is switched off", tenant))
 	}
 	if !policy.Enabled {
 		return deny("switch the tenant on", fmt.Errorf("scripts are off for tenant %q", tenant))

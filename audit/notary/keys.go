@@ -55,17 +55,31 @@ func (n *Notary) openKeys(ctx context.Context) (keys, error) {
 	return keys{private, public}, nil
 }
 
-// firstKey makes a key, unless something tells that there was one: the mark, a
-// checkpoint, a public key, the log itself, or the second folder. Where nothing is left
-// of all this a log that lost everything is like a new one.
+// firstKey makes a key, unless there was one.
 func (n *Notary) firstKey(ctx context.Context) (keys, error) {
-	gone := func(why string) (keys, error) {
-		return keys{}, fmt.Errorf("%w: %s is gone, and %s; restore the folder %s from a backup, or begin anew with `tracon audit accept-loss`",
+	if err := n.Before(ctx); err != nil {
+		return keys{}, err
+	}
+	return n.newKey(ctx, "", "")
+}
+
+// Before says what tells that there was a key, of a log that has none now: the mark, a
+// checkpoint, a public key, the log itself, or the second folder. Where nothing is left
+// of all this a log that lost everything is like a new one, and it returns nil. It makes
+// nothing, and takes no lock: who may look while a first key is made looks again for it.
+//
+// # Errors
+//
+// ErrKey for what tells of a key; ErrLoss where a place is damaged; ErrPlace where one
+// cannot be read.
+func (n *Notary) Before(ctx context.Context) error {
+	gone := func(why string) error {
+		return fmt.Errorf("%w: %s is gone, and %s; restore the folder %s from a backup, or begin anew with `tracon audit accept-loss`",
 			ErrKey, n.keyPath(), why, filepath.Dir(n.keyPath()))
 	}
 	m, err := n.readMark()
 	if err != nil {
-		return keys{}, lossIf(err)
+		return lossIf(err)
 	}
 	if m.Note != "" || exists(File(n.c.Data)) {
 		return gone("the log was signed before")
@@ -76,11 +90,11 @@ func (n *Notary) firstKey(ctx context.Context) (keys, error) {
 	before := n.origins() // of another host whose key the log is about to name, none yet
 	s, err := n.says(ctx)
 	if err != nil {
-		return keys{}, lossIf(err)
+		return lossIf(err)
 	}
 	for place, key := range s.first {
 		// Where several hosts write the log, the others have a key of their own.
-		if !n.c.Shared || place == n.place() {
+		if (!n.c.Shared || place == n.place()) && !n.next(key) {
 			return gone("the log names the key " + string(key))
 		}
 	}
@@ -90,7 +104,18 @@ func (n *Notary) firstKey(ctx context.Context) (keys, error) {
 				"another log takes a second folder of its own", n.there(origin)))
 		}
 	}
-	return n.newKey(ctx, "", "")
+	return nil
+}
+
+// next says whether key waits to be put into its place: see [Notary.finishNext]. One
+// that the log names already is not gone.
+func (n *Notary) next(key audit.PublicKey) bool {
+	text, err := ownfile.ReadPrivate(n.nextPath(), maxKeyFile)
+	if err != nil {
+		return false
+	}
+	k, err := audit.ParseSigningKey(strings.TrimSuffix(string(text), "\n"))
+	return err == nil && k.Public() == key
 }
 
 // origins returns those of which the second folder has checkpoints; none where it

@@ -74,6 +74,9 @@ func (l *local) examine(ctx context.Context) ([]finding, error) {
 	findings = append(findings,
 		finding{"host's switch", host.Enabled, mark(host.Enabled, "on", "off"), mark(host.Enabled, "", where)},
 		finding{"tenant's switch", policy.Enabled, l.tenant + " is " + mark(policy.Enabled, "on", "off"), mark(policy.Enabled, "", "`tracon policy set --enabled`, or a first `tracon run --grant`")})
+	if policy.Suspended {
+		findings = append(findings, finding{"tenant", false, l.tenant + " is switched off by the platform, or deleted", "`tracon tenant set " + l.tenant + " --on`, unless it was deleted, which is for ever"})
+	}
 	for _, ext := range slices.Sorted(maps.Keys(host.Interpreters)) {
 		in := host.Interpreters[ext]
 		findings = append(findings, l.examineInterpreter(ctx, ext, in, host.Runtimes[in.Name]))

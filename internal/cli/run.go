@@ -439,7 +439,11 @@ func (a *app) sayRefused(ctx context.Context, b backend, skill string, call gate
 			a.say("  tracon run --grant %s   grants it as it is and runs it", words)
 		}
 	case gate.SwitchGate, gate.InterpreterGate:
-		a.say("  %s: %s", d.Remedy, b.OpenHint())
+		if strings.Contains(d.Remedy, "`") { // it names its command, and no other one helps
+			a.say("  %s", d.Remedy)
+		} else {
+			a.say("  %s: %s", d.Remedy, b.OpenHint())
+		}
 	default:
 		a.say("  %s", d.Remedy)
 	}

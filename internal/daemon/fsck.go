@@ -30,7 +30,14 @@ func (h *House) Fsck(ctx context.Context, progress func(what string, done uint64
 			}
 			if !signed && !h.gone { // nothing ran here to its end yet
 				tree, err := h.Log.Verify(ctx, progress)
-				return tree.Size, err
+				keys, unread := h.Notary.Keys()
+				// A database that was copied without its keys has its entries still.
+				if err = errors.Join(err, unread); err == nil && len(keys) == 0 && tree.Size == 0 {
+					signed, err = h.neverSigned(ctx)
+				}
+				if !signed {
+					return tree.Size, err
+				}
 			}
 			v, err := h.VerifyLog(ctx, Against{}, progress)
 			if errors.Is(err, notary.ErrQuorum) || errors.Is(err, notary.ErrPlace) {

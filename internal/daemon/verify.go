@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tracon-go/tracon/audit"
@@ -21,7 +22,8 @@ type Against struct {
 //
 // # Errors
 //
-// Those of [audit.Log.VerifyClaims]; audit.ErrMissing for a checkpoint that is
+// Those of [audit.Log.VerifyClaims]; audit.ErrRolledBack for a log without a key that
+// had one; audit.ErrMissing for a checkpoint that is
 // gone from the data folder; notary.ErrPlace for the second folder, where it cannot be
 // read; notary.ErrQuorum where too few witnesses vouch for the log.
 func (h *House) VerifyLog(ctx context.Context, a Against, progress func(uint64)) (audit.Verified, error) {
@@ -66,6 +68,12 @@ func (h *House) verifyLog(ctx context.Context, a Against, progress func(uint64))
 		if err == nil && tree.Size > 0 {
 			err = fmt.Errorf("%w: it has %d entries, and the data folder has no key of it", audit.ErrUnsigned, tree.Size)
 		}
+		if err == nil && !a.Alone {
+			var signed bool
+			if signed, err = h.neverSigned(ctx); signed {
+				return h.verifyLog(ctx, a, progress)
+			}
+		}
 		return audit.Verified{Tree: tree}, err
 	}
 	keepers := []audit.Claims{h.Notary.Here()}
@@ -90,4 +98,18 @@ func (h *House) verifyLog(ctx context.Context, a Against, progress func(uint64))
 		err = h.Notary.Others(ctx)
 	}
 	return v, err
+}
+
+// neverSigned says what tells that a log without a key was signed before: then it is not
+// one in which nothing ran yet, but what is left after the rest was taken away. Signed is
+// true where another process made its first key meanwhile.
+func (h *House) neverSigned(ctx context.Context) (signed bool, err error) {
+	err = h.Notary.Before(ctx)
+	if !errors.Is(err, notary.ErrKey) {
+		return false, err
+	}
+	if keys, again := h.Notary.Keys(); again == nil && len(keys) > 0 {
+		return true, nil
+	}
+	return false, fmt.Errorf("%w: %w", audit.ErrRolledBack, err)
 }
