@@ -27,7 +27,7 @@ type cache struct {
 type kept struct {
 	key  bundle.Digest
 	size int
-	done chan struct{} // closed when p and err are there
+	done chan struct{} // closed when p and err are there; nil from then on, under the lock
 	p    *program
 	err  error
 }
@@ -41,10 +41,14 @@ func (c *cache) get(ctx context.Context, text []byte, compile func([]byte) (*pro
 	c.mu.Lock()
 	if e, ok := c.byKey[key]; ok {
 		c.order.MoveToFront(e)
-		c.mu.Unlock()
 		k := e.Value.(*kept)
+		done := k.done
+		c.mu.Unlock()
+		if done == nil { // no channel: who made it may be of a bubble of synctest that is gone
+			return k.p, k.err
+		}
 		select {
-		case <-k.done:
+		case <-done:
 			return k.p, k.err
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -59,7 +63,10 @@ func (c *cache) get(ctx context.Context, text []byte, compile func([]byte) (*pro
 		c.bytes -= last.size
 	}
 	c.mu.Unlock()
-	defer close(k.done) // compile never panics; see there
-	k.p, k.err = compile(text)
+	k.p, k.err = compile(text) // it never panics; see there
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(k.done)
+	k.done = nil
 	return k.p, k.err
 }
