@@ -61,6 +61,15 @@ type outputJSON struct {
 type receiptJSON struct {
 	Index uint64 `json:"index"`
 	Hash  string `json:"hash"`
+	Proof string `json:"proof,omitempty"` // that anybody can check; empty: none could be made
+}
+
+func receiptOf(out tracon.Outcome) *receiptJSON {
+	r := &receiptJSON{Index: out.Receipt.Index(), Hash: out.Receipt.Hash().String()}
+	if text, err := out.Proof.MarshalText(); err == nil && !out.Proof.IsZero() {
+		r.Proof = string(text)
+	}
+	return r
 }
 
 func (s *Session) run(ctx context.Context, arguments json.RawMessage, live *gate.Live) Result {
@@ -109,7 +118,7 @@ func failedCall(p problemJSON, out tracon.Outcome) Result {
 	if !out.Receipt.Valid() {
 		return r
 	}
-	r.Structured = marshal(failedJSON{p, out.ID, &out.Digest, &receiptJSON{out.Receipt.Index(), out.Receipt.Hash().String()}})
+	r.Structured = marshal(failedJSON{p, out.ID, &out.Digest, receiptOf(out)})
 	return r
 }
 
@@ -194,7 +203,7 @@ func (s *Session) outcome(out tracon.Outcome) Result {
 		Stdout: shown(out.Stdout, s.t.c.StreamBytes), Stderr: shown(out.Stderr, s.t.c.StreamBytes), Outputs: []outputJSON{},
 	}
 	if out.Receipt.Valid() {
-		j.Receipt = &receiptJSON{out.Receipt.Index(), out.Receipt.Hash().String()}
+		j.Receipt = receiptOf(out)
 	}
 	code := tracon.Code(out, nil)
 	how := ""

@@ -172,7 +172,8 @@ var (
 			"path": plain, "size": integer, "mediaType": plain, "digest": plain, "handle": text("For the inputs of a next call; empty: not kept."),
 		}, "path", "size", "mediaType", "digest", "handle")),
 		"notes": list("", plain), "durationSeconds": number,
-		"receipt": object(map[string]schema{"index": integer, "hash": plain}, "index", "hash"),
+		"receipt": object(map[string]schema{"index": integer, "hash": plain,
+			"proof": text("The signed receipt, for the operator: anybody can check it; missing: none could be made.")}, "index", "hash"),
 	})
 )
 
