@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // drain keeps the end of a client's messages from the server until every request was
@@ -13,38 +15,43 @@ type drain struct {
 	ctx context.Context
 
 	mu       sync.Mutex
-	pending  map[string]bool // requests by id, as JSON has it
-	answered chan struct{}   // closed when none is pending and somebody waits
+	pending  map[jsonrpc.ID]bool // requests, by the id that the library has read
+	answered chan struct{}       // closed when none is pending and somebody waits
 }
 
-func newDrain(ctx context.Context) *drain { return &drain{ctx: ctx, pending: map[string]bool{}} }
+func newDrain(ctx context.Context) *drain { return &drain{ctx: ctx, pending: map[jsonrpc.ID]bool{}} }
 
 // listen is the request whose answer has no end by itself: nobody waits for it.
 const listen = "subscriptions/listen"
 
 // asked takes what the client sends.
-func (d *drain) asked(line []byte) {
-	switch m := read(line); {
-	case m.Method == "notifications/cancelled":
-		d.over(m.Params.RequestID)
-	case m.Method != "" && m.ID != nil && m.Method != listen:
+func (d *drain) asked(m jsonrpc.Message) {
+	switch r, _ := m.(*jsonrpc.Request); {
+	case r == nil: // an answer
+	case r.Method == "notifications/cancelled":
+		d.over(takenBack(r.Params))
+	case r.IsCall() && r.Method != listen:
 		d.mu.Lock()
-		d.pending[string(m.ID)] = true
+		d.pending[r.ID] = true
 		d.mu.Unlock()
 	}
 }
 
 // told takes what the server sends.
 func (d *drain) told(line []byte) {
-	if m := read(line); m.Method == "" && m.ID != nil {
-		d.over(m.ID)
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return // it answers nothing
+	}
+	if a, ok := m.(*jsonrpc.Response); ok {
+		d.over(a.ID)
 	}
 }
 
-func (d *drain) over(id json.RawMessage) {
+func (d *drain) over(id jsonrpc.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.pending, string(id))
+	delete(d.pending, id)
 	if len(d.pending) == 0 && d.answered != nil {
 		close(d.answered)
 		d.answered = nil
@@ -68,19 +75,16 @@ func (d *drain) wait() {
 	}
 }
 
-// A message is what there is to see of one.
-type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		RequestID json.RawMessage `json:"requestId"`
-	} `json:"params"`
-}
-
-// read returns the message of the line. What nobody can read has no answer to wait for.
-func read(line []byte) (m message) {
-	if json.Unmarshal(line, &m) != nil {
-		return message{}
+// takenBack is the request that a notice of the client's takes back; zero: none. Its
+// names are exact, as the library has them.
+func takenBack(params json.RawMessage) jsonrpc.ID {
+	var named map[string]any
+	if json.Unmarshal(params, &named) != nil {
+		return jsonrpc.ID{}
 	}
-	return m
+	id, err := jsonrpc.MakeID(named["requestId"])
+	if err != nil {
+		return jsonrpc.ID{}
+	}
+	return id
 }

@@ -9,15 +9,26 @@ import (
 )
 
 // The end of the input comes when every request was answered or taken back, and not
-// before; what nobody can read is not waited for.
+// before, however their ids are written; what nobody can read is not waited for (B10).
 func TestDrain(t *testing.T) {
 	for name, tc := range map[string]struct{ in, out string }{
-		"nothing":      {"", ""},
-		"answered":     {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","id":"x","method":"b"}`, `{"jsonrpc":"2.0","id":"x","result":{}}` + "\n" + `{"jsonrpc":"2.0","id":1,"error":{}}` + "\n"},
-		"taken back":   {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n", ""},
-		"notification": {`{"jsonrpc":"2.0","method":"n"}` + "\n", ""},
-		"listening":    {`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}` + "\n", ""},
-		"no JSON":      {`{"jsonrpc":"2.0","id":1,"method":` + "\n", ""},
+		"nothing":            {"", ""},
+		"answered":           {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","id":"x","method":"b"}`, `{"jsonrpc":"2.0","id":"x","result":{}}` + "\n" + `{"jsonrpc":"2.0","id":1,"error":{}}` + "\n"},
+		"taken back":         {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n", ""},
+		"notification":       {`{"jsonrpc":"2.0","method":"n"}` + "\n", ""},
+		"listening":          {`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}` + "\n", ""},
+		"an empty method":    {`{"jsonrpc":"2.0","id":1,"method":""}` + "\n", `{"jsonrpc":"2.0","id":1,"error":{}}` + "\n"},
+		"the id 2.0":         {`{"jsonrpc":"2.0","id":2.0,"method":"a"}` + "\n", `{"jsonrpc":"2.0","id":2,"result":{}}` + "\n"},
+		"the id 1e2":         {`{"jsonrpc":"2.0","id":1e2,"method":"a"}` + "\n", `{"jsonrpc":"2.0","id":100,"result":{}}` + "\n"},
+		"the id a, escaped":  {`{"jsonrpc":"2.0","id":"\u0061","method":"a"}` + "\n", `{"jsonrpc":"2.0","id":"a","result":{}}` + "\n"},
+		"the id <":           {`{"jsonrpc":"2.0","id":"<","method":"a"}` + "\n", `{"jsonrpc":"2.0","id":"\u003c","result":{}}` + "\n"},
+		"the id 2.5":         {`{"jsonrpc":"2.0","id":2.5,"method":"a"}` + "\n", ""},
+		"the id 1e300":       {`{"jsonrpc":"2.0","id":1e300,"method":"a"}` + "\n", ""},
+		"the id null":        {`{"jsonrpc":"2.0","id":null,"method":"a"}` + "\n", ""},
+		"Id is no id":        {`{"jsonrpc":"2.0","Id":2,"method":"a"}` + "\n", ""},
+		"taken back, as 1.0": {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.0}}` + "\n", ""},
+		"not taken back":     {`{"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"RequestId":1}}` + "\n", `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"},
+		"no JSON":            {`{"jsonrpc":"2.0","id":1,"method":` + "\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

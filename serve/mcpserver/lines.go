@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -33,10 +34,10 @@ func newLinesIn(in io.ReadCloser, out *linesOut, d *drain, max int) *linesIn {
 func (l *linesIn) Read(p []byte) (int, error) {
 	for len(l.line) == 0 {
 		line, whole, err := l.next()
-		if wrong := l.wrong(line, whole); wrong != nil {
+		if m, wrong := l.message(line, whole); wrong != nil {
 			l.out.refuse(wrong)
-		} else if len(line) > 0 {
-			l.d.asked(line)
+		} else if m != nil {
+			l.d.asked(m)
 			l.line = append(line, '\n')
 			break // an error comes again
 		}
@@ -71,22 +72,42 @@ func (l *linesIn) next() (line []byte, whole bool, err error) {
 	}
 }
 
-// wrong says why the library must not see the line; nil: it may, or it is empty. Batches,
-// which one version of the protocol had, are refused as they are over HTTP.
-func (l *linesIn) wrong(line []byte, whole bool) *jsonrpc.Error {
+// message reads the line, or says why the library must not see it; an empty line is
+// neither. Batches, which one version of the protocol had, are refused as they are over HTTP.
+func (l *linesIn) message(line []byte, whole bool) (jsonrpc.Message, *jsonrpc.Error) {
 	if !whole {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a message has %d bytes at most", l.max)}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a message has %d bytes at most", l.max)}
 	}
 	if len(line) == 0 {
-		return nil
+		return nil, nil
 	}
-	if _, err := strictjson.Canonical(line, strictjson.Limits{}); err != nil {
-		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a message is one JSON object in one line, with no name twice in it"}
+	canonical, err := strictjson.Canonical(line, strictjson.Limits{})
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a message is one JSON object in one line, with no name twice in it"}
 	}
-	if _, err := jsonrpc.DecodeMessage(line); err != nil {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "this is no message of JSON-RPC 2.0; batches are not taken"}
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "this is no message of JSON-RPC 2.0; batches are not taken"}
 	}
-	return nil
+	if !exact(canonical) {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "an id is a text, or a whole number of 53 bits at most"}
+	}
+	return m, nil
+}
+
+// exact reports whether the library keeps the id of the message, if it has one, as it is:
+// it cuts off what is not whole, and two requests would have one id.
+func exact(message []byte) bool {
+	var named map[string]json.RawMessage
+	if json.Unmarshal(message, &named) != nil {
+		return false
+	}
+	var id any
+	if raw, ok := named["id"]; ok && json.Unmarshal(raw, &id) != nil {
+		return false
+	}
+	n, ok := id.(float64)
+	return !ok || math.Abs(n) < 1<<53 && n == math.Trunc(n)
 }
 
 // linesOut is where the library's messages go, and between them the answers to lines

@@ -52,6 +52,8 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 		"an object":     {`{"a":1}`, "-32600"},
 		"a batch":       {"[" + ping + "]", "-32600"},
 		"old":           {`{"jsonrpc":"1.0","id":1,"method":"ping"}`, "-32600"},
+		"a part of one": {`{"jsonrpc":"2.0","id":2.5,"method":"ping"}`, "-32600"},
+		"53 bits more":  {`{"jsonrpc":"2.0","id":9007199254740992,"method":"ping"}`, "-32600"},
 		"too long":      {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 10_000) + `"}`, "-32600"},
 	} {
 		t.Run(name, func(t *testing.T) {
