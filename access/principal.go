@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Permission is one kind of thing that may be done within a tenant, or, from
@@ -124,15 +125,24 @@ func (p Principal) Covers(tenant string, roles []Role, scopes []Permission) bool
 	return true
 }
 
+// list is the roles for people.
+func list(roles []Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
+}
+
 // checkRoles says why nobody can have these roles and scopes, or nil: there is a
 // role, each is one, and each scope is something that they give.
 func checkRoles(roles []Role, scopes []Permission) error {
 	if len(roles) == 0 {
-		return fmt.Errorf("%w: no role is named; the roles are %v", ErrInvalid, Roles())
+		return fmt.Errorf("%w: no role is named; the roles are %s", ErrInvalid, list(Roles()))
 	}
 	for i, r := range roles {
 		if !slices.Contains(Roles(), r) {
-			return fmt.Errorf("%w: %q is no role; the roles are %v", ErrInvalid, r, Roles())
+			return fmt.Errorf("%w: %q is no role; the roles are %s", ErrInvalid, r, list(Roles()))
 		}
 		if slices.Contains(roles[:i], r) {
 			return fmt.Errorf("%w: the role %s stands twice", ErrInvalid, r)
@@ -140,7 +150,7 @@ func checkRoles(roles []Role, scopes []Permission) error {
 	}
 	for i, what := range scopes {
 		if !slices.ContainsFunc(roles, func(r Role) bool { return slices.Contains(grants[r], what) }) {
-			return fmt.Errorf("%w: the roles %v do not give the scope %q", ErrInvalid, roles, what)
+			return fmt.Errorf("%w: the roles %s do not give the scope %q", ErrInvalid, list(roles), what)
 		}
 		if slices.Contains(scopes[:i], what) {
 			return fmt.Errorf("%w: the scope %s stands twice", ErrInvalid, what)

@@ -37,7 +37,7 @@ var (
 	// ErrInvalidRequest: the Request came through no gate.
 	ErrInvalidRequest = errors.New("executor: the request came through no gate")
 	// ErrUnavailable is wrapped when the script was not started.
-	ErrUnavailable = errors.New("executor: not started")
+	ErrUnavailable = errors.New("not started")
 	// ErrUnknown is wrapped when the script may have run, and nobody can tell what
 	// became of it: the host that had it is gone.
 	ErrUnknown = errors.New("executor: unknown what became of the script")

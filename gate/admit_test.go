@@ -28,7 +28,7 @@ func TestRequest(t *testing.T) {
 	h := gatecase.New(t)
 	h.Policy(t, func(p *gate.Policy) {
 		p.Timeout, p.MaxOutput, p.MaxOutputs, p.MaxOutputFiles = 7*time.Second, 1000, 2000, 3
-		p.Memory, p.Processes, p.KeepArguments = 4000, 5, true
+		p.Memory, p.Processes, p.KeepArguments = 40<<20, 5, true
 		p.Environment = map[string]string{"REPORT_STYLE": "short"}
 		p.RequireWalls = []string{"memory", "files"}
 	})
@@ -79,7 +79,7 @@ func TestRequest(t *testing.T) {
 		{"Timeout", req.Timeout(), 7 * time.Second},
 		{"MaxOutputBytes", req.MaxOutputBytes(), 1000},
 		{"MaxOutputs", []int64{outputBytes, int64(outputFiles)}, []int64{2000, 3}},
-		{"Memory", req.Memory(), int64(4000)},
+		{"Memory", req.Memory(), int64(40 << 20)},
 		{"Processes", req.Processes(), 5},
 		{"RequireWalls", req.RequireWalls(), []string{"files", "memory", "processes"}},
 		{"Environment", req.Environment(), map[string]string{"REPORT_STYLE": "short"}},

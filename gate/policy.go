@@ -73,6 +73,7 @@ const (
 	DefaultTimeout         = 30 * time.Second
 	DefaultMemory          = 256 << 20
 	DefaultProcesses       = 64
+	FloorMemory            = 4 << 20 // less starts nothing in a sandbox: its own files need more
 	CeilingMaxArguments    = 8 << 20
 	CeilingMaxOutput       = 64 << 20
 	CeilingTimeout         = 24 * time.Hour
@@ -103,7 +104,7 @@ type Policy struct {
 	MaxOutputs     int64         `json:"maxOutputs,omitempty"`     // bytes of all output files; zero means 32 MiB
 	MaxOutputFiles int           `json:"maxOutputFiles,omitempty"` // number of output files; zero means 256
 	Timeout        time.Duration `json:"-"`                        // of a run; zero means 30 s, at most 24 h; in JSON timeoutSeconds
-	Memory         int64         `json:"memory,omitempty"`         // bytes of a run, where the executor can hold it; zero means 256 MiB
+	Memory         int64         `json:"memory,omitempty"`         // bytes of a run, where the executor can hold it, 4 MiB at least; zero means 256 MiB
 	Processes      int           `json:"processes,omitempty"`      // processes and threads of a run, where the executor can hold it; zero means 64
 
 	// Network is what scripts may reach, where the host allows it and the executor can
@@ -265,6 +266,9 @@ func (p Policy) Validate() error {
 			bad("%s of %d; it may be at most %d, and zero means the default", l.name, l.n, l.most)
 		}
 	}
+	if p.Memory > 0 && p.Memory < FloorMemory {
+		bad("memory of %d bytes; a run needs at least %d, and zero means the default", p.Memory, FloorMemory)
+	}
 	if len(p.Environment) > CeilingEnvironment {
 		bad("%d variables in the environment, at most %d", len(p.Environment), CeilingEnvironment)
 	}
@@ -403,7 +407,7 @@ type Static Host
 func (s Static) Host(context.Context) (Host, error) { return Host(s), nil }
 
 // ErrUnknown is wrapped by the error for a skill or a script that is not known.
-var ErrUnknown = errors.New("gate: not known")
+var ErrUnknown = errors.New("not known") // it stands in refusals and in the log, so no room is named
 
 // An Origin says where a script lives.
 type Origin int8

@@ -56,6 +56,8 @@ func TestPolicyValidate(t *testing.T) {
 		{"timeout below", gate.Policy{Timeout: -1}, false},
 		{"memory above", gate.Policy{Memory: 64<<30 + 1}, false},
 		{"memory below", gate.Policy{Memory: -1}, false},
+		{"memory at its floor", gate.Policy{Memory: gate.FloorMemory}, true},
+		{"memory in which nothing starts", gate.Policy{Memory: gate.FloorMemory - 1}, false},
 		{"processes above", gate.Policy{Processes: 1<<20 + 1}, false},
 		{"processes below", gate.Policy{Processes: -1}, false},
 		{"a tier that is none", gate.Policy{MinTier: "PROCESS"}, false},

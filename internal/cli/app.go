@@ -178,6 +178,17 @@ func usage(cmd *cobra.Command, err error) error {
 	return &exitWith{code, hint(err, "%susage: %s\n  `%s --help` says more", more, cmd.UseLine(), cmd.CommandPath())}
 }
 
+// apart has cmd refuse two flags together, as a mistake in its words.
+func apart(cmd *cobra.Command, one, other string) {
+	cmd.MarkFlagsMutuallyExclusive(one, other) // for completion: what checks it runs after PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if f := cmd.Flags(); f.Changed(one) && f.Changed(other) {
+			return usage(cmd, fmt.Errorf("--%s and --%s exclude each other", one, other))
+		}
+		return nil
+	}
+}
+
 // exactly takes n words, named for the complaint.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

@@ -183,7 +183,7 @@ come within 30 seconds of another are counted.`,
 	f.register(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many; 0: all")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on as entries come; with --json, one JSON value a line")
-	cmd.MarkFlagsMutuallyExclusive("limit", "follow")
+	apart(cmd, "limit", "follow")
 	return cmd
 }
 

@@ -46,6 +46,9 @@ only read. Else the log is signed.`,
 					return err
 				}
 				receipt, leaf, err := b.Prove(ctx, index, all)
+				if errors.Is(err, audit.ErrNoEntry) && !all { // a server tells nobody of another tenant's
+					return hint(err, "`tracon audit list` lists those of tenant %s; for another's name it with --tenant, or say --all-tenants", b.Tenant())
+				}
 				if err != nil {
 					return err
 				}
@@ -271,7 +274,7 @@ memory does not grow with the log.`,
 				if out != "" {
 					file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 					if err != nil {
-						return err
+						return hint(fmt.Errorf("--out: %w", err), "name a file that is not there yet, in a folder that is and that you can write to")
 					}
 					defer func() { err = errors.Join(err, file.Close()) }()
 					w = file

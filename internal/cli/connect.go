@@ -78,7 +78,7 @@ func (a *app) beside(ctx context.Context, c *config.Config) *remote {
 // tenant, the server acts for the platform too.
 func (a *app) reach(ctx context.Context, cc client.Config, limits bundle.Limits) (*remote, error) {
 	cc.UserAgent = "tracon/" + version().Version
-	r := &remote{server: cc.Server, limits: limits, folder: os.TempDir(), progress: a.progress}
+	r := &remote{server: cc.Server, given: a.tenantGiven, limits: limits, folder: os.TempDir(), progress: a.progress}
 	var err error
 	if r.c, err = client.New(cc); err != nil {
 		return nil, hint(errors.New("--server: "+strings.TrimPrefix(err.Error(), "client: ")), "write --server as https://HOST[:PORT], or unix:///PATH for a socket; http:// is for this machine alone")

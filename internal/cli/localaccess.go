@@ -59,7 +59,7 @@ func (l *local) ShowTenant(ctx context.Context, name string) (tenantJSON, error)
 		return tenantJSON{}, err
 	}
 	used, bounds, err := l.h.Admin.Usage(ctx, name)
-	return tenantJSON{t, &used, &bounds}, err
+	return tenantJSON{Tenant: t, Usage: &used, Bounds: &bounds}, err
 }
 
 func (l *local) Tenants(ctx context.Context, f access.TenantFilter) ([]access.Tenant, error) {

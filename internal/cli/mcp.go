@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,9 @@ A client is told of it in one line; docs/clients.md has that line for the usual 
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(cmd *cobra.Command, folders []string) error {
+			if c, err := a.load(); err == nil && c.Server != "" {
+				return hint(refuseServer(cmd, c.Server, ""), "a server has the skills for a model itself, %s: docs/clients.md has the lines for clients; for those of this machine %s", mcpOf(c.Server), strings.TrimSuffix(withoutServer(c), ","))
+			}
 			return a.house(cmd, func(ctx context.Context, h *daemon.House) error {
 				for _, f := range folders {
 					if err := a.addSkills(h, f); err != nil {
@@ -57,6 +61,14 @@ A client is told of it in one line; docs/clients.md has that line for the usual 
 			})
 		},
 	}
+}
+
+// mcpOf says where a server has the skills for a model.
+func mcpOf(server string) string {
+	if strings.HasPrefix(server, "unix:") {
+		return "at /mcp of its address"
+	}
+	return "at " + strings.TrimSuffix(server, "/") + "/mcp"
 }
 
 // sayNotOffered says why the client is not offered to run scripts, or why what it runs

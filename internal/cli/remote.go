@@ -24,6 +24,7 @@ type remote struct {
 	platform *client.Client // acts for the platform where the socket lets us; else it is c
 	who      client.Whoami  // that c is
 	tenant   string
+	given    bool          // the tenant, by a flag
 	version  string        // of the server
 	limits   bundle.Limits // of a skill that is read here, before the server's own
 	folder   string        // for what is put aside here
@@ -76,7 +77,11 @@ func (r *remote) told(ctx context.Context, err, missing error) error {
 		if strings.HasPrefix(what, "it takes host.") || strings.HasPrefix(what, "it takes tenants.") || strings.HasPrefix(what, "it takes platform.") {
 			whose = "take a key of the platform; who has the server's machine makes one with `tracon key create NAME --platform`"
 		} else if r.who.Tenant == "" && len(r.who.Roles) > 0 {
-			whose = "take a key of the tenant: the platform's sees nothing of it; `tracon key create NAME --role … --tenant " + r.tenant + "` makes one"
+			tenant := "TENANT"
+			if r.given {
+				tenant = quoteWords(r.tenant)
+			}
+			whose = "take a key of the tenant: the platform's sees nothing of it; `tracon key create NAME --role … --tenant " + tenant + "` makes one"
 		}
 		return hint(&deniedError{what}, "%s", whose)
 	case client.Fixed:

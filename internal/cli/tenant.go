@@ -40,7 +40,7 @@ func (t *tenantFlags) add(cmd *cobra.Command) {
 	if !t.withoutSwitch {
 		f.BoolVar(&t.off, "off", false, "let no credential of it in, and run nothing of it")
 		f.BoolVar(&t.on, "on", false, "take --off back")
-		cmd.MarkFlagsMutuallyExclusive("off", "on")
+		apart(cmd, "off", "on")
 	}
 	f.IntVar(&t.quota.Skills, "max-skills", 0, fmt.Sprintf("imported skills that are there; 0: the host's, by default %d", access.DefaultSkills))
 	f.StringVar(&t.bytes, "max-bytes", "", "size of all contents, each once, such as 10GiB; 0: the host's, by default "+config.FormatSize(access.DefaultBytes))
@@ -108,7 +108,7 @@ and its grants' to say.`,
 					return err
 				}
 				if a.json {
-					return a.printJSON(made)
+					return a.printJSON(tenantJSON{Tenant: made, State: onOff(made)})
 				}
 				fmt.Fprintf(a.out, "made the tenant %s\n", harmless(made.Name, false))
 				a.say("it has no key: `tracon key create NAME --role ROLE --tenant %s`", quoteWords(made.Name))
@@ -134,7 +134,11 @@ func (a *app) tenantListCmd() *cobra.Command {
 					return err
 				}
 				if a.json {
-					return a.printJSON(append([]access.Tenant{}, list...))
+					all := []tenantJSON{}
+					for _, t := range list {
+						all = append(all, tenantJSON{Tenant: t, State: onOff(t)})
+					}
+					return a.printJSON(all)
 				}
 				rows := [][]string{{"TENANT", "STATE", "MADE", "BY"}}
 				for _, t := range list {
@@ -159,9 +163,10 @@ func onOff(t access.Tenant) string {
 	return "on"
 }
 
-// tenantJSON is a tenant with what is kept for it.
+// tenantJSON is a tenant as it is shown, with what is kept for it.
 type tenantJSON struct {
 	access.Tenant
+	State  string        `json:"state"`            // on, off or deleted
 	Usage  *access.Usage `json:"usage,omitempty"`  // nil: a server that does not tell
 	Bounds *access.Quota `json:"bounds,omitempty"` // its quota, with the host's and the defaults; as Usage
 }
@@ -193,10 +198,10 @@ func hintTenant(err error) error {
 }
 
 func (a *app) showTenant(t tenantJSON) error {
-	if a.json {
+	if t.State = onOff(t.Tenant); a.json {
 		return a.printJSON(t)
 	}
-	rows := [][]string{{"tenant", t.Name}, {"state", onOff(t.Tenant)}, {"made", day(t.Created) + " by " + t.By}}
+	rows := [][]string{{"tenant", t.Name}, {"state", t.State}, {"made", day(t.Created) + " by " + t.By}}
 	if !t.Deleted.IsZero() {
 		return a.pairs(append(rows, []string{"deleted", day(t.Deleted)}))
 	}

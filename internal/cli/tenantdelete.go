@@ -66,7 +66,7 @@ It asks for the tenant's name where there is a terminal; else it takes --yes.`,
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log")
 	cmd.Flags().BoolVar(&preview, "preview", false, "only count what would be taken away")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	cmd.MarkFlagsMutuallyExclusive("preview", "yes")
+	apart(cmd, "preview", "yes")
 	return cmd
 }
 
