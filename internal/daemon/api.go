@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/serve/httpapi"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 	"github.com/tracon-go/tracon/serve/mcpserver"
+	"github.com/tracon-go/tracon/serve/runs"
 )
 
 // api makes the handler of what is behind the doors of h.
@@ -99,7 +100,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.leave()
-	g.handler.ServeHTTP(w, r)
+	g.handler.ServeHTTP(w, r.WithContext(runs.WithHold(r.Context(), g.hold)))
 }
 
 // inside returns the generation that there is, entered; nil where there is none.

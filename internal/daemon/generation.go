@@ -82,6 +82,19 @@ func (g *generation) enter() bool {
 	return true
 }
 
+// hold keeps g open until release for a run that begins inside it, retired or not: what
+// came of the run is kept in g's store when the runner is done with it. Of one that
+// nobody is inside any more nothing is held.
+func (g *generation) hold() (release func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.retired && g.inside == 0 {
+		return func() {}
+	}
+	g.inside++
+	return g.leave
+}
+
 func (g *generation) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

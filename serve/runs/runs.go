@@ -130,9 +130,11 @@ func (r *Runs) begin(ctx context.Context, call *gate.Call, ended func(View)) (*r
 		stop(err)
 		return nil, err
 	}
+	release := held(ctx)
 	whole := *call
 	go func() {
 		defer r.out.Done()
+		defer release()
 		defer leave()
 		defer stop(nil)
 		n.execute(ctx, r.runner, whole)
