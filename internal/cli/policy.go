@@ -168,7 +168,7 @@ configuration file; with one, set them there.`,
 	f.StringVar(&p.inputs, "max-inputs", "", "size of all input files")
 	f.StringVar(&p.outputs, "max-outputs", "", "size of all output files")
 	f.IntVar(&p.outputFiles, "max-output-files", 0, "number of output files")
-	f.StringVar(&p.memory, "memory", "", "of a run, where the executor can hold it")
+	f.StringVar(&p.memory, "memory", "", "of a run, where the executor can hold it; 4 MiB at least")
 	f.IntVar(&p.processes, "processes", 0, "of a run, where the executor can hold it")
 	f.BoolVar(&p.keep, "keep-arguments", false, "keep the text of arguments in the record of each call")
 	f.StringArrayVar(&p.env, "env", nil, "NAME=VALUE that scripts see; NAME= takes it away (repeatable)")

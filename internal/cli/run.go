@@ -31,7 +31,7 @@ func (f *callFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.args, "args", "", "arguments as one JSON value")
 	cmd.Flags().StringVar(&f.stdin, "stdin", "", "file with the arguments as one JSON value; - for standard input")
 	cmd.Flags().StringArrayVar(&f.in, "in", nil, "input file or folder, as PATH or PATH=NAME (repeatable)")
-	cmd.MarkFlagsMutuallyExclusive("args", "stdin")
+	apart(cmd, "args", "stdin")
 }
 
 // callArgs takes SKILL SCRIPT [-- words].
