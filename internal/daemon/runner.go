@@ -253,9 +253,11 @@ func (p *runnerPeers) Peer(r *http.Request) (gate.Peer, string, error) {
 	token, _ := httpapi.Bearer(r)
 	secret, err := access.ParseSecret(token)
 	formed := err == nil
-	if after := p.failures.Check(r.RemoteAddr, token, formed); after > 0 {
+	release, after := p.failures.Check(r.RemoteAddr, token, formed)
+	if after > 0 {
 		return gate.Peer{}, "", &tracon.BusyError{RetryAfter: after}
 	}
+	defer release()
 	if formed {
 		keys, err := runnerKeys(p.data)
 		if err != nil {

@@ -185,14 +185,17 @@ func (s *server) mcp(h *House, auth httpapi.Authenticator, lim httpapi.Limiter) 
 	if err != nil {
 		return nil, err
 	}
-	c := mcpserver.Config{Tools: tools, Version: s.o.Version, Logger: s.log,
-		Authenticate: func(r *http.Request) (access.Principal, bool, error) {
-			p, err := auth.Authenticate(r)
+	known := func(look func(*http.Request) (access.Principal, error)) func(*http.Request) (access.Principal, bool, error) {
+		return func(r *http.Request) (access.Principal, bool, error) {
+			p, err := look(r)
 			if errors.Is(err, httpapi.ErrUnauthenticated) {
 				return access.Principal{}, false, nil
 			}
 			return p, err == nil, err
-		},
+		}
+	}
+	c := mcpserver.Config{Tools: tools, Version: s.o.Version, Logger: s.log,
+		Authenticate: known(auth.Authenticate), Again: known(httpapi.Again(auth)),
 		Enter: func(ctx context.Context, p access.Principal, run bool) (func(), time.Duration) {
 			httpapi.Note(ctx, "mcp", p) // here alone: it is looked at again while others answer
 			return lim.Enter(ctx, p, run)

@@ -37,20 +37,18 @@ type peerKey struct{}
 // machine did not hold, the next is looked at only if it held before.
 func (w *who) Authenticate(r *http.Request) (access.Principal, error) {
 	if len(r.Header.Values("Authorization")) == 0 {
-		if peer, ok := r.Context().Value(peerKey{}).(int); ok {
-			return w.local(r, peer)
-		}
-		return w.keys.Authenticate(r)
+		return w.AuthenticateAgain(r)
 	}
 	token, _ := httpapi.Bearer(r)
-	isToken := w.oidc != nil && oidc.IsToken(token)
 	_, err := access.ParseSecret(token)
-	formed := isToken || err == nil
-	if after := w.failures.Check(r.RemoteAddr, token, formed); after > 0 {
+	formed := w.isToken(token) || err == nil
+	release, after := w.failures.Check(r.RemoteAddr, token, formed)
+	if after > 0 {
 		httpapi.Quiet(r.Context()) // it is counted
 		return access.Principal{}, &access.TooManyError{After: after}
 	}
-	p, err := w.credential(r, token, isToken)
+	defer release()
+	p, err := w.AuthenticateAgain(r)
 	switch {
 	case err == nil:
 		w.failures.Held(token)
@@ -60,9 +58,16 @@ func (w *who) Authenticate(r *http.Request) (access.Principal, error) {
 	return p, err
 }
 
-// credential says who has the key, or the token.
-func (w *who) credential(r *http.Request, token string, isToken bool) (access.Principal, error) {
-	if !isToken {
+// AuthenticateAgain implements [httpapi.Reauthenticator]. It neither asks how many failed
+// nor counts: else who guesses would have his own revoked key looked at no more.
+func (w *who) AuthenticateAgain(r *http.Request) (access.Principal, error) {
+	if len(r.Header.Values("Authorization")) == 0 {
+		if peer, ok := r.Context().Value(peerKey{}).(int); ok {
+			return w.local(r, peer)
+		}
+	}
+	token, _ := httpapi.Bearer(r)
+	if !w.isToken(token) {
 		return w.keys.Authenticate(r)
 	}
 	p, err := w.oidc.Principal(r.Context(), token)
@@ -74,6 +79,8 @@ func (w *who) credential(r *http.Request, token string, isToken bool) (access.Pr
 	}
 	return p, err
 }
+
+func (w *who) isToken(token string) bool { return w.oidc != nil && oidc.IsToken(token) }
 
 // local is the operator on this machine, who has everything that the verbs have on
 // the data folder itself: within the tenant that the request names, else as the

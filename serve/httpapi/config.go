@@ -33,6 +33,25 @@ type Authenticator interface {
 	Authenticate(r *http.Request) (access.Principal, error)
 }
 
+// A Reauthenticator is an [Authenticator] that looks otherwise at the credential of a
+// request that it let in already, which is looked at again while its call waits or its
+// stream lasts. One that bounds how often it looks at credentials must be one: what it
+// refuses to look at would hold on.
+type Reauthenticator interface {
+	// AuthenticateAgain does what Authenticate does, of the same errors, without bounds
+	// and without counting. It may be called while another goroutine answers r.
+	AuthenticateAgain(r *http.Request) (access.Principal, error)
+}
+
+// Again returns what looks again at the credential of a request that a let in: a's
+// AuthenticateAgain where it has that, else its Authenticate.
+func Again(a Authenticator) func(r *http.Request) (access.Principal, error) {
+	if again, ok := a.(Reauthenticator); ok {
+		return again.AuthenticateAgain
+	}
+	return a.Authenticate
+}
+
 // ErrUnauthenticated is wrapped by the error of an [Authenticator] for a request
 // without a credential, or with one that does not hold.
 var ErrUnauthenticated = errors.New("httpapi: no credential that holds")

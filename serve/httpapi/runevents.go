@@ -94,7 +94,7 @@ func (s *server) follow(ctx context.Context, f *runs.Follower, w *eventWriter) {
 // still reports whether who asked would be let in now: a key may be revoked meanwhile (T11).
 func (s *server) still(ctx context.Context) bool {
 	c := callOf(ctx)
-	p, err := s.authenticate(c.request)
+	p, err := s.authenticate(c.request, Again(s.Authenticator))
 	return err == nil && p.Tenant == c.principal.Tenant && access.Check(ctx, s.Authorizer, p, access.ReadRuns) == nil
 }
 

@@ -78,7 +78,7 @@ func (s *server) startRun(ctx context.Context, p access.Principal, in *struct {
 // what it was, and may start runs.
 func (s *server) stillMay(r *http.Request, as access.Principal) func(context.Context) error {
 	return func(ctx context.Context) error {
-		p, err := s.Authenticator.Authenticate(r.WithContext(ctx))
+		p, err := Again(s.Authenticator)(r.WithContext(ctx))
 		switch {
 		case errors.Is(err, ErrUnauthenticated), err == nil && (p.Tenant != as.Tenant || p.Actor != as.Actor):
 			return fmt.Errorf("%w: the credential of the call holds no longer", gate.ErrDenied)

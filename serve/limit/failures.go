@@ -24,17 +24,26 @@ const (
 // Failures bounds what credentials that do not hold cost: a machine that sent too many is
 // told to come later, before anybody looks at the next one. A credential that held before
 // is looked at all the same, so that no stranger locks out who shares his address; and
-// only those that could have held count against others that could. Machines are told
-// apart as [Listener] does. Failures are safe for concurrent use.
+// only those that could have held count against others that could. Those that are being
+// looked at count as if they had failed until it is known, so that guesses side by side
+// are bounded as well. Machines are told apart as [Listener] does. Failures are safe for
+// concurrent use.
 type Failures struct {
 	log *slog.Logger
 
 	mu       sync.Mutex
 	machines recent[netip.Prefix, *machineFailed]
 	held     recent[[sha256.Size]byte, struct{}]
-	refused  int          // since the last line
-	last     netip.Prefix // of them
-	timer    *time.Timer  // for the next line; nil: the next refusal is told at once
+	looking  map[guessers]map[[sha256.Size]byte]int // at which credentials now, in how many requests
+	refused  int                                    // since the last line
+	last     netip.Prefix                           // of them
+	timer    *time.Timer                            // for the next line; nil: the next refusal is told at once
+}
+
+// guessers are those whose failures count together.
+type guessers struct {
+	from   netip.Prefix
+	formed bool
 }
 
 // machineFailed is what one machine may still fail with.
@@ -43,25 +52,59 @@ type machineFailed struct{ formed, formless *rate.Limiter }
 // NewFailures returns Failures that tell log of machines that are refused: at once, and
 // then every minute, with how often.
 func NewFailures(log *slog.Logger) *Failures {
-	return &Failures{log: log, machines: recent[netip.Prefix, *machineFailed]{most: MaxMachines}, held: recent[[sha256.Size]byte, struct{}]{most: MaxHeld}}
+	return &Failures{
+		log: log, machines: recent[netip.Prefix, *machineFailed]{most: MaxMachines}, held: recent[[sha256.Size]byte, struct{}]{most: MaxHeld},
+		looking: map[guessers]map[[sha256.Size]byte]int{},
+	}
 }
 
 // Check returns when the machine at that address, as a request has it, may send the next
-// credential; zero: this one is to be looked at. Formed says that the credential has the
-// form, and the checksum, of one that holds.
-func (f *Failures) Check(address, credential string, formed bool) (after time.Duration) {
-	from := machineOf(address)
+// credential; zero: this one is to be looked at, and release is called once after that,
+// and after Held or Failed where one of them is: until then it counts as one that failed.
+// Release is nil where after is not zero. Formed says that the credential has the form,
+// and the checksum, of one that holds.
+//
+// The same credential in many requests counts once while it is looked at: it is one
+// guess, and who has one key uses it for many things at a time.
+func (f *Failures) Check(address, credential string, formed bool) (release func(), after time.Duration) {
+	at, of := guessers{machineOf(address), formed}, sha256.Sum256([]byte(credential))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m, ok := f.machines.get(from)
-	if !ok || m.of(formed).Tokens() >= 1 {
-		return 0
+	if _, ok := f.held.get(of); ok {
+		return func() {}, 0
 	}
-	if _, ok := f.held.get(sha256.Sum256([]byte(credential))); ok {
-		return 0
+	left := float64(FailedBurst)
+	if m, ok := f.machines.get(at.from); ok {
+		left = m.of(formed).Tokens()
 	}
-	f.tell(from)
-	return FailedEvery
+	now := f.looking[at]
+	others := len(now)
+	if now[of] > 0 {
+		others--
+	}
+	if left-float64(others) < 1 {
+		f.tell(at.from)
+		return nil, FailedEvery
+	}
+	if now == nil {
+		now = map[[sha256.Size]byte]int{}
+		f.looking[at] = now
+	}
+	now[of]++
+	return func() { f.release(at, of) }, 0
+}
+
+// release forgets that one request's credential is being looked at.
+func (f *Failures) release(at guessers, of [sha256.Size]byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.looking[at]
+	if now[of]--; now[of] == 0 {
+		delete(now, of)
+	}
+	if len(now) == 0 {
+		delete(f.looking, at)
+	}
 }
 
 // Held notes that the credential let somebody in.

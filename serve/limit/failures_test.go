@@ -19,12 +19,68 @@ const (
 func guess(f *Failures, address string, formed bool, n int) (looked int) {
 	for i := range n {
 		credential := fmt.Sprint("guess ", i)
-		if f.Check(address, credential, formed) == 0 {
+		release, after := f.Check(address, credential, formed)
+		if after == 0 {
 			looked++
 			f.Failed(address, credential, formed)
+			release()
 		}
 	}
 	return looked
+}
+
+// later is when the credential is looked at, which it is where that is zero.
+func later(f *Failures, address, credential string, formed bool) time.Duration {
+	release, after := f.Check(address, credential, formed)
+	if after == 0 {
+		release()
+	}
+	return after
+}
+
+// W03: guesses side by side are bounded as those one after another: what is being looked
+// at counts as if it had failed, and no longer where it held or nobody could find out.
+func TestFailuresSideBySide(t *testing.T) { synctest.Test(t, sideBySide) } // no time passes
+
+func sideBySide(t *testing.T) {
+	f := NewFailures(slog.New(slog.DiscardHandler))
+	f.Held("of the owner")
+	var all []func()
+	for i := range 500 {
+		if release, after := f.Check(from, fmt.Sprint("guess ", i), true); after == 0 {
+			all = append(all, release)
+		}
+	}
+	if len(all) != FailedBurst {
+		t.Fatalf("%d guesses are looked at, want %d", len(all), FailedBurst)
+	}
+	for _, tt := range []struct {
+		name, address, credential string
+		formed, looked            bool
+	}{
+		{"one more", again, "a new guess", true, false},
+		{"the same again", from, "guess 0", true, true},
+		{"what held before", from, "of the owner", true, true},
+		{"garbage", from, "x", false, true},
+		{"another machine's", other, "a new guess", true, true},
+	} {
+		if looked := later(f, tt.address, tt.credential, tt.formed) == 0; looked != tt.looked {
+			t.Errorf("%s: looked at %v, want %v", tt.name, looked, tt.looked)
+		}
+	}
+	const failed = 5
+	for i, release := range all {
+		if i < failed {
+			f.Failed(from, fmt.Sprint("guess ", i), true)
+		}
+		release()
+	}
+	if n := len(f.looking); n != 0 {
+		t.Errorf("%d are looked at when all are done", n)
+	}
+	if looked := guess(f, from, true, 500); looked != FailedBurst-failed {
+		t.Errorf("after %d that failed %d more were looked at, want %d", failed, looked, FailedBurst-failed)
+	}
 }
 
 // W03: a machine that guesses is told to come later before anybody looks; others are
@@ -36,17 +92,17 @@ func TestFailures(t *testing.T) {
 		if looked := guess(f, from, true, 1000); looked != FailedBurst {
 			t.Errorf("%d guesses were looked at, want %d", looked, FailedBurst)
 		}
-		if after := f.Check(again, "a new guess", true); after != FailedEvery {
+		if after := later(f, again, "a new guess", true); after != FailedEvery {
 			t.Errorf("over another connection: %v, want %v", after, FailedEvery)
 		}
-		if f.Check(other, "a new guess", true) != 0 {
+		if later(f, other, "a new guess", true) != 0 {
 			t.Error("another machine's was not looked at")
 		}
-		if f.Check(from, "of the owner", true) != 0 {
+		if later(f, from, "of the owner", true) != 0 {
 			t.Error("who held before is locked out")
 		}
 		f.Failed(from, "of the owner", true) // revoked
-		if f.Check(from, "of the owner", true) == 0 {
+		if later(f, from, "of the owner", true) == 0 {
 			t.Error("what holds no longer is looked at as if it did")
 		}
 		time.Sleep(3 * FailedEvery)
@@ -60,10 +116,10 @@ func TestFailures(t *testing.T) {
 func TestFormlessFailures(t *testing.T) {
 	f := NewFailures(slog.New(slog.DiscardHandler))
 	guess(f, from, false, 1000)
-	if f.Check(from, "x", false) == 0 {
+	if later(f, from, "x", false) == 0 {
 		t.Error("garbage is looked at without an end")
 	}
-	if f.Check(from, "a key", true) != 0 {
+	if later(f, from, "a key", true) != 0 {
 		t.Error("a key is not looked at, since garbage came")
 	}
 }
@@ -73,11 +129,11 @@ func TestFormlessFailures(t *testing.T) {
 func TestFailuresAreBounded(t *testing.T) {
 	f := NewFailures(slog.New(slog.DiscardHandler))
 	guess(f, "[2001:db8::1]:1", true, FailedBurst)
-	if f.Check("[2001:db8::2]:1", "x", true) == 0 || f.Check("[2001:db8:0:1::1]:1", "x", true) != 0 {
+	if later(f, "[2001:db8::2]:1", "x", true) == 0 || later(f, "[2001:db8:0:1::1]:1", "x", true) != 0 {
 		t.Error("machines of IPv6 are not told apart by 64 bits")
 	}
 	guess(f, "@", true, FailedBurst)
-	if f.Check("", "x", true) == 0 {
+	if later(f, "", "x", true) == 0 {
 		t.Error("what has no address is nobody")
 	}
 	if f.machines.most != MaxMachines || f.held.most != MaxHeld {
@@ -98,7 +154,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	if n, m := len(f.held.at), f.held.used.Len(); n != most || m != n {
 		t.Errorf("%d credentials are remembered, %d in the list; want %d", n, m, most)
 	}
-	if f.Check(from, "x", true) == 0 {
+	if later(f, from, "x", true) == 0 {
 		t.Error("who guesses all the time was forgotten")
 	}
 }

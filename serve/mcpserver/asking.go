@@ -99,7 +99,7 @@ func (h *Handler) stillMay(r *http.Request, as access.Principal, need access.Per
 		of, stop := context.WithCancel(r.Context())
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
-		p, known, err := h.c.Authenticate(r.WithContext(of))
+		p, known, err := h.c.Again(r.WithContext(of))
 		switch {
 		case err != nil:
 			return err

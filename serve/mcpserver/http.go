@@ -36,6 +36,7 @@ const (
 	mostSessions       = 100              // of one principal, in protocols that have them
 	mostSessionsInAll  = 10_000           // of all
 	lookAgain          = 15 * time.Second // at the credential of who listens or waits
+	mostUnknown        = 20               // looks one after another that found nothing out, before that is a no
 	lookEvery          = 5 * time.Second  // at what clients that wait to hear of changes are shown
 	newestStateless    = "2026-07-28"     // from this version on there are no sessions
 )
@@ -52,6 +53,11 @@ type Config struct {
 	// or none that holds; an error means that it could not be found out, an
 	// *access.TooManyError that it was not looked at. Required.
 	Authenticate func(r *http.Request) (p access.Principal, known bool, err error)
+
+	// Again looks again at the credential of a request that Authenticate let in, while its
+	// call waits or runs or its stream lasts. It must look, however many did not hold. Nil:
+	// Authenticate.
+	Again func(r *http.Request) (p access.Principal, known bool, err error)
 
 	// Authorizer is asked after the roles have said yes, and can only narrow. Nil: the
 	// roles decide alone.
@@ -109,6 +115,9 @@ func New(c Config) (*Handler, error) {
 		return nil, errors.New("mcpserver: a limit of Config is negative; zero means the default")
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Again == nil {
+		c.Again = c.Authenticate
+	}
 	if c.Refuse == nil {
 		c.Refuse = func(w http.ResponseWriter, _ *http.Request, status int, detail string) { http.Error(w, detail, status) }
 	}
@@ -342,18 +351,23 @@ func (h *Handler) mayRun(ctx context.Context, p access.Principal) bool {
 
 // stillThere looks again at the credential of who listens or waits for a script, and ends
 // it when that holds no longer, or may not do this any more: a call in the queue never
-// starts, one that runs is cancelled (T11). A call whose client has gone is a run like
-// another, and goes on.
+// starts, one that runs is cancelled (T11). A store that is away for a while ends nothing;
+// after mostUnknown looks, 5 minutes, nobody is believed any more. A call whose client has
+// gone is a run like another, and goes on.
 func stillThere(ctx context.Context, still func(context.Context) error, end func()) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
-	for {
+	for unknown := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if errors.Is(still(ctx), gate.ErrDenied) {
+		err := still(ctx)
+		if unknown++; err == nil {
+			unknown = 0
+		}
+		if errors.Is(err, gate.ErrDenied) || unknown == mostUnknown {
 			end()
 			return
 		}
