@@ -13,32 +13,65 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tracon-go/tracon/executor/fleet"
+	"github.com/tracon-go/tracon/internal/broker"
+	"github.com/tracon-go/tracon/internal/config"
+	"github.com/tracon-go/tracon/internal/runnercase"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
 
-// aFleet is a `tracon serve` with the server of a fleet, and runners in processes of
-// their own.
+// aFleet is a `tracon serve`, three NATS servers of one cluster, and runners: each a
+// process of its own.
 type aFleet struct {
 	*served
 	folder  string // of keys and proofs
+	nodes   []*runnercase.Process
 	runners map[string]*served
 }
 
-// newFleet starts a control plane that knows the runners, and none of them.
+// silence is how long a side may say nothing here before it counts as gone.
+const silence = "5s"
+
+// newFleet starts the servers, and a control plane that knows the runners; none of them
+// is there yet.
 func newFleet(t *testing.T, names ...string) *aFleet {
 	t.Helper()
 	f := &aFleet{folder: t.TempDir(), runners: map[string]*served{}}
-	env := map[string]string{"TRACON_EXECUTOR": "fleet", "TRACON_FLEET_LISTEN": "127.0.0.1:0", "TRACON_FLEET_TIER": "process", "TRACON_TRUST_CLAIMED": "true",
-		"TRACON_FLEET_TICKET_KEY": f.file("ticket.pem"), "TRACON_SLOTS": "8", "TRACON_SLOTS_PER_TENANT": "8"}
+	env := map[string]string{"TRACON_EXECUTOR": "fleet", "TRACON_FLEET_TIER": "process", "TRACON_TRUST_CLAIMED": "true", "TRACON_FLEET_LOST": silence,
+		"TRACON_FLEET_TICKET_KEY": f.file("ticket.pem"), "TRACON_FLEET_SEED_FILE": f.file("host.seed"), "TRACON_SLOTS": "12", "TRACON_SLOTS_PER_TENANT": "12"}
 	f.served = newServed(t, env)
 	f.tickets(t)
-	var members []string
+	pool := broker.Pool{Name: config.DefaultPool}
+	pool.HostHear, pool.HostSay = fleet.HostSubjects(pool.Name)
 	for _, name := range names {
-		members = append(members, "main/"+name+" "+f.joinKey(name))
+		m := broker.Member{Name: name, Key: f.joinKey(name)}
+		m.Hear, m.Say = fleet.RunnerSubjects(pool.Name, name)
+		pool.Members = append(pool.Members, m)
 	}
-	f.env["TRACON_FLEET_MEMBERS"], f.env["TRACON_FLEET_HOSTS"] = strings.Join(members, ","), "main "+f.joinKey("operator")
-	f.serve()
+	pool.Hosts = []broker.Member{{Name: "host", Key: f.joinKey("host")}}
+	f.cluster(pool)
+	f.start()
 	return f
+}
+
+// cluster starts three servers that are one.
+func (f *aFleet) cluster(pool broker.Pool) {
+	f.t.Helper()
+	var urls, routes []string
+	for _, name := range []string{"a", "b", "c"} {
+		text, err := json.Marshal(broker.Config{Name: name, Listen: "127.0.0.1:0", Pools: []broker.Pool{pool},
+			Cluster: broker.Cluster{Listen: "127.0.0.1:0", Routes: routes, Secret: "a secret of the test alone"}})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		node := runnercase.Start(f.t, "nats", string(text))
+		var at natsAt
+		if err := json.Unmarshal([]byte(node.Line), &at); err != nil {
+			f.t.Fatal(err)
+		}
+		f.nodes, urls, routes = append(f.nodes, node), append(urls, "nats://"+at.Address), append(routes, at.Cluster)
+	}
+	f.env["TRACON_FLEET_URLS"] = strings.Join(urls, ",")
 }
 
 func (f *aFleet) file(name string) string { return filepath.Join(f.folder, name) }
@@ -68,22 +101,14 @@ func (f *aFleet) tickets(t *testing.T) {
 // joinKey makes a key, and returns its public half.
 func (f *aFleet) joinKey(name string) string {
 	f.t.Helper()
-	out, err := f.command("runner", "join-key", f.file(name+".seed")).Output()
+	seed, public, err := fleet.NewSeed()
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
-}
-
-// serve starts the control plane, at the address that it had before.
-func (f *aFleet) serve() {
-	f.t.Helper()
-	f.start()
-	var line struct{ Address string }
-	if err := json.Unmarshal([]byte(f.said("runners may join")), &line); err != nil {
+	if err := os.WriteFile(f.file(name+".seed"), seed, 0o600); err != nil {
 		f.t.Fatal(err)
 	}
-	f.env["TRACON_FLEET_LISTEN"] = line.Address
+	return public
 }
 
 // join starts the runner of that name, or starts it again.
@@ -93,7 +118,7 @@ func (f *aFleet) join(name string) *served {
 	if r == nil {
 		r = newServed(f.t, map[string]string{"TRACON_ENABLED": "true", "TRACON_RUNTIMES": "sh=/bin/sh", "TRACON_RUNNER_LISTEN": "127.0.0.1:0", "TRACON_RUNNER_NAME": name,
 			"TRACON_RUNNER_TICKETS": "true", "TRACON_RUNNER_TICKET_KEYS": "fleet=" + f.file("ticket.pub"), "TRACON_SLOTS": "4", "TRACON_SLOTS_PER_TENANT": "4",
-			"TRACON_FLEET_JOIN": "main", "TRACON_FLEET_TENANTS": "*", "TRACON_FLEET_SEED_FILE": f.file(name + ".seed"), "TRACON_FLEET_URLS": "nats://" + f.env["TRACON_FLEET_LISTEN"]})
+			"TRACON_FLEET_JOIN": "main", "TRACON_FLEET_TENANTS": "*", "TRACON_FLEET_SEED_FILE": f.file(name + ".seed"), "TRACON_FLEET_URLS": f.env["TRACON_FLEET_URLS"], "TRACON_FLEET_LOST": silence})
 		f.runners[name] = r
 	}
 	r.startAs("runner", "serve", "--json")
@@ -103,11 +128,7 @@ func (f *aFleet) join(name string) *served {
 // operator runs a verb as an operator of the fleet does.
 func (f *aFleet) operator(words ...string) string {
 	f.t.Helper()
-	c := f.command(words...)
-	for k, v := range map[string]string{"TRACON_FLEET_URLS": "nats://" + f.env["TRACON_FLEET_LISTEN"], "TRACON_FLEET_SEED_FILE": f.file("operator.seed")} {
-		c.Env = append(c.Env, k+"="+v)
-	}
-	out, err := c.Output()
+	out, err := f.command(words...).Output()
 	if err != nil {
 		f.t.Fatalf("%q: %v: %s", words, err, out)
 	}
@@ -194,61 +215,105 @@ func (f *aFleet) started(from, n int) (count int) {
 	return count
 }
 
-// Case 55, R21, B9: a fleet of two runners in processes of their own. A runner that is
-// killed in the middle of load costs its own runs, which end as unknown or as not
-// started; the control plane that is killed closes its own as unknown. No run is
-// started twice, and no place is lost.
-func TestFleet(t *testing.T) {
-	f := newFleet(t, "r1", "r2")
-	f.join("r1")
-	f.join("r2")
-	f.await("two runners are there", idle(2))
-	c := f.setUpBy("runtime:sh", "acme", proving)
-
-	if got := f.runs(c, 0, 4, nil); len(got) != 4 || strings.Join(sorted(got), "") != "" {
-		t.Fatalf("with nothing amiss the runs ended as %q", got)
+// admitted counts what the runners' logs say that they began. Each log holds.
+func (f *aFleet) admitted() (count int) {
+	f.t.Helper()
+	for name, r := range f.runners {
+		if out, err := r.command("audit", "verify").CombinedOutput(); err != nil {
+			f.t.Errorf("%s: audit verify: %v: %s", name, err, out)
+		}
+		out, err := r.command("audit", "list", "--all-tenants", "--kind", "admission", "--json").Output()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		var list []json.RawMessage
+		if err := json.Unmarshal(out, &list); err != nil {
+			f.t.Fatal(err)
+		}
+		count += len(list)
 	}
-	ended := f.runs(c, 100, 12, func() { f.runners["r1"].kill() })
+	return count
+}
+
+// holds checks that the runs ended as they may where something dies in the middle.
+func (f *aFleet) holds(ended map[string]string, from, n int) {
+	f.t.Helper()
 	counts := map[string]int{}
 	for _, how := range ended {
 		counts[how]++
-	}
-	for how := range counts {
 		if how != "" && how != "unknown" && how != "executor_unavailable" {
-			t.Errorf("a run whose runner was killed ended as %q", how)
+			f.t.Errorf("R26: a run ended as %q", how)
 		}
 	}
-	if n := f.started(100, 12); n < counts[""] || n > counts[""]+counts["unknown"] {
-		t.Errorf("%d scripts began, %d are done and %d unknown", n, counts[""], counts["unknown"])
+	if began := f.started(from, n); began < counts[""] || began > counts[""]+counts["unknown"] {
+		f.t.Errorf("R21: %d scripts began, %d are done and %d unknown", began, counts[""], counts["unknown"])
 	}
-	f.join("r1")
-	f.await("both are there again and have no run", idle(2))
+}
 
-	// The control plane dies in the middle: the runners stop what nobody waits for.
-	f.runs(c, 200, 6, func() { f.kill() })
-	f.serve()
-	f.await("the runners are back and have no run", idle(2))
-	c = f.as("acme")
-	if got := f.runs(c, 300, 4, nil); strings.Join(sorted(got), "") != "" {
-		t.Errorf("after all that the runs ended as %q", got)
+// Case 55, R21, B9: three NATS servers, three runners and a control plane, each a
+// process. A runner that is killed in the middle of load costs its own runs, which end
+// as unknown or as not started; so does a NATS server what was just handed over; the
+// control plane that is killed closes its own as unknown. No run is started twice, no
+// place is lost, and the runners' logs have all that began.
+func TestFleet(t *testing.T) {
+	t.Parallel() // it waits for most of its time
+	rounds, load := 1, 9
+	if os.Getenv("TRACON_FAULTS") == "full" {
+		rounds, load = 10, 60
 	}
-	f.started(200, 6)
-	calls, err := f.command("fsck").CombinedOutput()
-	if err != nil {
-		t.Errorf("fsck: %v: %s", err, calls)
+	f := newFleet(t, "r1", "r2", "r3")
+	for _, name := range []string{"r1", "r2", "r3"} {
+		f.join(name)
+	}
+	f.await("three runners are there", idle(3))
+	c := f.setUpBy("runtime:sh", "acme", proving)
+	began, from := 0, 0
+	calm := func(n int) {
+		t.Helper()
+		if got := f.runs(c, from, n, nil); len(got) != n || len(sorted(got)) != 0 {
+			t.Errorf("with nothing amiss %d runs ended as %q", len(got), sorted(got))
+		}
+		began += f.started(from, n)
+		from += n
+	}
+	amiss := func(kill func()) {
+		t.Helper()
+		f.holds(f.runs(c, from, load, kill), from, load)
+		began += f.started(from, load)
+		from += load
+	}
+	calm(3)
+	for round := range rounds {
+		amiss(func() {
+			f.runners["r1"].kill()
+			if round == 0 {
+				f.nodes[0].Kill()
+			}
+		})
+		f.join("r1")
+
+		// The control plane dies in the middle: the runners stop what nobody waits for.
+		f.runs(c, from, load, f.kill)
+		began += f.started(from, load)
+		from += load
+		f.start()
+		f.await("all are there and have no run", idle(3))
+		c = f.as("acme")
+		calm(3)
+	}
+	if out, err := f.command("fsck").CombinedOutput(); err != nil {
+		t.Errorf("fsck: %v: %s", err, out)
+	}
+	// A runner writes its log first: one that was killed may have written of a run whose
+	// script left no proof, and never the other way round.
+	if got := f.admitted(); got < began || got > from {
+		t.Errorf("R21: the runners' logs have %d runs; %d scripts began, of %d runs", got, began, from)
 	}
 
-	// Drained, a runner takes no more; the other does.
+	// Drained, a runner takes no more; the others do.
 	f.operator("runner", "drain", "r2")
-	f.await("r2 drains", func(list []fleetLine) bool { return len(list) == 2 && list[1].State == "draining" })
-	if got := f.runs(c, 400, 2, nil); strings.Join(sorted(got), "") != "" {
-		t.Errorf("with one runner drained the runs ended as %q", got)
-	}
-	for name, r := range f.runners {
-		if out, err := r.command("audit", "verify").CombinedOutput(); err != nil {
-			t.Errorf("%s: audit verify: %v: %s", name, err, out)
-		}
-	}
+	f.await("r2 drains", func(list []fleetLine) bool { return len(list) == 3 && list[1].State == "draining" })
+	calm(2)
 }
 
 // sorted returns how the runs ended, with blanks left out.

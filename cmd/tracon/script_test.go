@@ -14,6 +14,7 @@ import (
 
 	"github.com/tracon-go/tracon/internal/pgserver"
 	"github.com/tracon-go/tracon/internal/rootfs"
+	"github.com/tracon-go/tracon/internal/runnercase"
 )
 
 // asMain has this test binary be tracon: a server that the race detector watches.
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
 		main()
 	}
-	os.Exit(pgserver.Main(m))
+	runnercase.Main(func() int { return pgserver.Main(m) }, map[string]func([]string) error{"nats": serveNATS})
 }
 
 // TestScripts runs every file of testdata/script through the real binary, with

@@ -47,7 +47,7 @@ type Joining struct {
 	Content  bundle.Limits // of a closure
 	Closures int64         // bytes of closures that are kept for later runs, half of them of one tenant; zero: DefaultClosures
 
-	Beat  time.Duration // between two heartbeats of a run; zero: DefaultBeat
+	Beat  time.Duration // between two heartbeats of a run; zero: DefaultBeat, and a fifth of Lost at most
 	Lost  time.Duration // as in Config, of the control plane; zero: DefaultLost
 	Place time.Duration // how long a place is kept with nothing heard; zero: DefaultPlace
 
@@ -86,7 +86,8 @@ func Join(c Joining) (*Member, error) {
 	if c.Work == nil || c.Info == nil || c.Pool == "" || c.Name == "" || len(c.Runtimes) == 0 || !c.Tier.Valid() {
 		return nil, errors.New("fleet: joining needs work, info, a pool, a name, runtimes and a tier")
 	}
-	c.Beat, c.Lost, c.Place = cmp.Or(c.Beat, DefaultBeat), cmp.Or(c.Lost, DefaultLost), cmp.Or(c.Place, DefaultPlace)
+	c.Lost, c.Place = cmp.Or(c.Lost, DefaultLost), cmp.Or(c.Place, DefaultPlace)
+	c.Beat = cmp.Or(c.Beat, min(DefaultBeat, c.Lost/5)) // of five, some are heard
 	c.Closures = cmp.Or(c.Closures, DefaultClosures)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Explain == nil {

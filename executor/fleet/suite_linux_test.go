@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	runnercase.Main(m, map[string]func([]string) error{"runner": joinRunner})
+	runnercase.Main(m.Run, map[string]func([]string) error{"runner": joinRunner})
 }
 
 // nobody has a key of the runner: it is reached through the fleet alone.

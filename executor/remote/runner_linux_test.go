@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	runnercase.Main(m, map[string]func([]string) error{"runner": serveRunner})
+	runnercase.Main(m.Run, map[string]func([]string) error{"runner": serveRunner})
 }
 
 // bearer knows one peer by its key.

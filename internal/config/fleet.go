@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
@@ -27,8 +28,9 @@ type Fleet struct {
 
 	// Of both sides, where the server is elsewhere.
 	URLs     []string
-	SeedFile string // absolute
-	CAFile   string // absolute
+	SeedFile string        // absolute
+	CAFile   string        // absolute
+	Lost     time.Duration // zero: ten seconds
 
 	// Of a runner.
 	Join    string // pool; empty: it does not join
@@ -43,6 +45,8 @@ type Fleet struct {
 const (
 	DefaultFleetListen = "127.0.0.1:4222"
 	DefaultPool        = "main"
+
+	leastLost = 2 * time.Second
 )
 
 // UseFleet has scripts run by a fleet whose server is within this process.
@@ -111,6 +115,14 @@ var fleetSettings = []Setting{
 	words("fleet_urls", "NATS servers of the fleet, where they are elsewhere: tls://HOST:PORT, or nats://127.0.0.1:PORT", nil, func(c *Config) *[]string { return &c.Fleet.URLs }),
 	file("fleet_seed_file", "file with the seed by which this host may speak there, which nobody else may read", func(c *Config) *string { return &c.Fleet.SeedFile }),
 	file("fleet_ca_file", "file with the certificates that theirs may be signed by; empty: the system's", func(c *Config) *string { return &c.Fleet.CAFile }),
+	{Key: "fleet_lost", Doc: "how long the other side of a run may say nothing before it counts as gone, 2s at least, and the same at both; 0s: 10s",
+		set: func(c *Config, s string, _ folder) (err error) {
+			if c.Fleet.Lost, err = time.ParseDuration(s); err != nil || c.Fleet.Lost != 0 && c.Fleet.Lost < leastLost {
+				return fmt.Errorf("%q is no duration of %s or more, such as 10s", s, leastLost)
+			}
+			return nil
+		},
+		text: func(c *Config) string { return c.Fleet.Lost.String() }},
 	text("fleet_join", "`tracon runner serve`: pool that it joins; empty: none", func(c *Config) *string { return &c.Fleet.Join }),
 	words("fleet_labels", "labels that it has", nil, func(c *Config) *[]string { return &c.Fleet.Labels }),
 	words("fleet_tenants", "tenants whose runs it takes from the fleet; * is all of them; empty: nobody's", nil, func(c *Config) *[]string { return &c.Fleet.Tenants }),

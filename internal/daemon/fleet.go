@@ -58,7 +58,7 @@ func openFleet(c *config.Config, logger *slog.Logger) (_ *fleetExecutor, err err
 			}
 		}()
 	}
-	out := fleet.Config{Tier: f.Tier, Logger: logger}
+	out := fleet.Config{Tier: f.Tier, Lost: f.Lost, Logger: logger}
 	if out.Sign, err = fleetSigner(f.TicketKey); err != nil {
 		return nil, fmt.Errorf("fleet_ticket_key: %w", err)
 	}
@@ -294,7 +294,7 @@ func (h *House) joinFleet(ctx context.Context, service *runnerapi.Service, r gat
 	}
 	peer := peerOf(config.FleetPeer, c.Fleet.Tenants)
 	j := fleet.Joining{
-		Link: link, Pool: c.Fleet.Join, Name: c.Runner.Name, Tier: grant.Tier(info.Tier), Labels: c.Fleet.Labels, Logger: logger,
+		Link: link, Pool: c.Fleet.Join, Name: c.Runner.Name, Tier: grant.Tier(info.Tier), Labels: c.Fleet.Labels, Lost: c.Fleet.Lost, Logger: logger,
 		Content: r.OrDefaults().Content, Info: service.Info, After: time.Now().Add(ticket.Skew),
 		Explain: func(run wire.Run, err error) wire.Problem {
 			p := service.Problem(run, err)

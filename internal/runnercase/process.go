@@ -13,12 +13,13 @@ import (
 // env tells a test binary what it is instead: a JSON list of a role and its words.
 const env = "TRACON_TEST_ROLE"
 
-// Main is the whole of a TestMain. Where the process was started by [Start] it does
-// what its role does, and never returns; else it runs the tests.
-func Main(m *testing.M, roles map[string]func(words []string) error) {
+// Main is the whole of a TestMain, and never returns. Where the process was started by
+// [Start] it does what its role does; else it runs the tests by run, which is that of
+// the [testing.M] or calls it.
+func Main(run func() int, roles map[string]func(words []string) error) {
 	text, started := os.LookupEnv(env)
 	if !started {
-		os.Exit(m.Run())
+		os.Exit(run())
 	}
 	_ = os.Unsetenv(env) // no script inherits it
 	var words []string
@@ -79,5 +80,5 @@ func Start(t testing.TB, role string, words ...string) *Process {
 	return p
 }
 
-// Kill ends the process at once, as a crash does.
+// Kill ends the process at once, as a crash does. It may have ended.
 func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
