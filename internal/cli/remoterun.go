@@ -195,7 +195,8 @@ var failures = map[string]error{
 
 // ofRun is what came of a run that has ended.
 func (r *remote) ofRun(run client.Run) (ran, error) {
-	out := ran{model: run.Text, Outcome: tracon.Outcome{ID: run.ID, Truncated: run.Truncated, Replaced: run.Replaced, Notes: run.Notes, Abandoned: run.Abandoned,
+	out := ran{model: run.Text, Outcome: tracon.Outcome{ID: run.ID, Truncated: run.Truncated, Replaced: run.Replaced,
+		StdoutBytes: run.Stdout64, StderrBytes: run.Stderr64, Notes: run.Notes, Abandoned: run.Abandoned,
 		Duration: seconds(run.DurationSeconds), Waited: seconds(run.WaitedSeconds), GrantID: run.Grant,
 		Standing: gate.Standing{Executor: run.Executor, Tier: grant.Tier(run.Tier)}}}
 	if run.Stdout != nil {

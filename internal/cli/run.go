@@ -253,6 +253,8 @@ type outcomeJSON struct {
 	Stderr          string       `json:"stderr"`
 	Truncated       bool         `json:"truncated"`
 	Replaced        bool         `json:"replaced"`
+	Stdout64        []byte       `json:"stdoutBase64,omitempty"` // where bytes were replaced: those of stdout as they were, secrets masked
+	Stderr64        []byte       `json:"stderrBase64,omitempty"` // the same of stderr
 	Outputs         []outputJSON `json:"outputs"`
 	Notes           []string     `json:"notes"`
 	DurationSeconds float64      `json:"durationSeconds"`
@@ -290,7 +292,7 @@ func toOutcomeJSON(call gate.Call, e ended) outcomeJSON {
 	out, err := e.out, e.err
 	j := outcomeJSON{ID: out.ID, Tenant: call.Tenant, Skill: call.Skill, Script: call.Script, Code: tracon.Code(out.Outcome, err),
 		TimedOut: out.Ending.TimedOut(), Abandoned: out.Abandoned, Stdout: out.Stdout, Stderr: out.Stderr,
-		Truncated: out.Truncated, Replaced: out.Replaced, Outputs: []outputJSON{}, Notes: append([]string{}, out.Notes...),
+		Truncated: out.Truncated, Replaced: out.Replaced, Stdout64: out.StdoutBytes, Stderr64: out.StderrBytes, Outputs: []outputJSON{}, Notes: append([]string{}, out.Notes...),
 		DurationSeconds: out.Duration.Seconds(), WaitedSeconds: out.Waited.Seconds(),
 		Grant: out.GrantID, Executor: out.Standing.Executor, Tier: string(out.Standing.Tier), Audit: out.audit}
 	if !out.Digest.IsZero() {
