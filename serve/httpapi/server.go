@@ -110,13 +110,11 @@ func (s *server) huma() huma.Config {
 	return c
 }
 
-// closeProblems has the document name every code, and nothing of the library's own
-// problems, which nobody is ever answered with.
+// closeProblems has the document name every code, as a list that may grow, and nothing
+// of the library's own problems, which nobody is ever answered with.
 func (s *server) closeProblems() {
 	schemas := s.api.OpenAPI().Components.Schemas.Map()
-	for _, c := range client.Codes() {
-		schemas["Problem"].Properties["code"].Enum = append(schemas["Problem"].Properties["code"].Enum, string(c))
-	}
+	schemas["Problem"].Properties["code"].Extensions = map[string]any{"x-extensible-enum": client.Codes()}
 	delete(schemas, "ErrorModel")
 	delete(schemas, "ErrorDetail")
 }
