@@ -59,8 +59,7 @@ func (f *aFleet) cluster(pool broker.Pool) {
 	f.t.Helper()
 	var urls, routes []string
 	for _, name := range []string{"a", "b", "c"} {
-		text, err := json.Marshal(broker.Config{Name: name, Listen: "127.0.0.1:0", Pools: []broker.Pool{pool},
-			Cluster: broker.Cluster{Listen: "127.0.0.1:0", Routes: routes, Secret: "a secret of the test alone"}})
+		text, err := json.Marshal(natsNode{name, pool, routes})
 		if err != nil {
 			f.t.Fatal(err)
 		}

@@ -8,14 +8,22 @@ import (
 	"github.com/tracon-go/tracon/internal/broker"
 )
 
-// serveNATS is a NATS server of a cluster, as its configuration in JSON says, until its
-// standard input ends. It prints its addresses.
+// natsNode is one NATS server of a cluster.
+type natsNode struct {
+	Name   string
+	Pool   broker.Pool
+	Routes []string
+}
+
+// serveNATS is a server of a cluster, as the JSON of a natsNode says, until its standard
+// input ends. It prints its addresses.
 func serveNATS(words []string) error {
-	var c broker.Config
-	if err := json.Unmarshal([]byte(words[0]), &c); err != nil {
+	var n natsNode
+	if err := json.Unmarshal([]byte(words[0]), &n); err != nil {
 		return err
 	}
-	s, err := broker.Start(c)
+	s, err := broker.Start(broker.Config{Name: n.Name, Listen: "127.0.0.1:0", Pools: []broker.Pool{n.Pool},
+		Cluster: broker.Cluster{Listen: "127.0.0.1:0", Routes: n.Routes, Secret: "a secret of the test alone"}})
 	if err != nil {
 		return err
 	}
