@@ -49,10 +49,11 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	if !req.Valid() {
 		return executor.Result{}, executor.ErrInvalidRequest
 	}
-	if err := e.enter(); err != nil {
+	leave, err := e.underWay.Enter()
+	if err != nil {
 		return executor.Result{}, err
 	}
-	defer e.runs.Done()
+	defer leave()
 	if ctx.Err() != nil {
 		return executor.Result{}, context.Cause(ctx)
 	}
@@ -325,16 +326,6 @@ func (g *ground) logged() string {
 	return string(text[max(0, len(text)-4096):])
 }
 
-// Why a run is over.
-type reason int
-
-const (
-	ended     reason = iota // the container's processes have ended
-	expired                 // the timeout has passed
-	flooded                 // too much output
-	cancelled               // ctx is done
-)
-
 func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	r, err := e.stage(j)
 	if err != nil {
@@ -361,21 +352,18 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	if stopErr != nil {
 		e.log.Error("the processes of a run could not be stopped", "err", stopErr)
 	}
-	if why == cancelled {
-		if ctx.Err() != nil {
-			return executor.Result{}, context.Cause(ctx)
-		}
-		return executor.Result{}, errClosing
+	if why == box.Cancelled {
+		return executor.Result{}, e.underWay.Cause(ctx)
 	}
 	outOfMemory := r.group.OutOfMemory()
 	if out.Ending, err = ending(why, last, outOfMemory); err != nil {
 		return executor.Result{}, err
 	}
-	if left := int(last.number); why == ended && last.tag == 'D' && left > 0 {
-		out.Notes = append(out.Notes, stopped(left))
+	if left := int(last.number); why == box.Ended && last.tag == 'D' && left > 0 {
+		out.Notes = append(out.Notes, box.Stopped(left))
 	}
 	if code, ok := out.Ending.ExitCode(); ok && outOfMemory {
-		out.Notes = append(out.Notes, fmt.Sprintf("a process of the script was killed at the limit of memory; the script itself ended with exit code %d", code))
+		out.Notes = append(out.Notes, box.KilledWithin(code))
 	}
 	files, told := r.ground.run.Collect(j.harvest)
 	out.Outputs, out.Notes = files, append(out.Notes, told...)
@@ -383,45 +371,26 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 }
 
 // await returns why the run is over, and what the container said last.
-func (e *Executor) await(ctx context.Context, r *staged, timeout time.Duration) (reason, word) {
-	heard := make(chan word, 1)
+func (e *Executor) await(ctx context.Context, r *staged, timeout time.Duration) (box.Reason, word) {
+	var last word
+	heard := make(chan struct{})
 	go func() {
-		w, err := r.talk.hear(time.Time{})
-		if err != nil {
-			w = word{}
+		defer close(heard)
+		if w, err := r.talk.hear(time.Time{}); err == nil {
+			last = w
 		}
-		heard <- w
 	}()
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	why, last := ended, word{}
-	select {
-	case last = <-heard:
-	case <-timer.C:
-		why = expired
-	case <-r.flooded:
-		why = flooded
-	case <-ctx.Done():
-		why = cancelled
-	case <-e.closing.Done():
-		why = cancelled
-	}
-	if why != ended && (ctx.Err() != nil || e.closing.Err() != nil) {
-		why = cancelled // also when the timeout passed at the same moment (R24)
-	}
-	if why != ended {
+	why := e.underWay.Await(ctx, heard, r.flooded, timeout)
+	if why != box.Ended {
 		_ = r.talk.f.SetReadDeadline(time.Now())
-		<-heard
 	}
+	<-heard
 	return why, last
 }
 
-func ending(why reason, last word, outOfMemory bool) (executor.Ending, error) {
+func ending(why box.Reason, last word, outOfMemory bool) (executor.Ending, error) {
 	switch {
-	case why == expired:
-		return executor.Expired(), nil
-	case why == flooded:
-		return executor.OutputFlood(), nil
+	case why != box.Ended: // whatever the container said last
 	case last.tag == 'F':
 		return executor.Ending{}, fmt.Errorf("%w: starting the interpreter in the container: %w", executor.ErrUnavailable, syscall.Errno(-last.value))
 	case last.tag != 'D' && outOfMemory:
@@ -429,21 +398,5 @@ func ending(why reason, last word, outOfMemory bool) (executor.Ending, error) {
 	case last.tag != 'D':
 		return executor.Ending{}, fmt.Errorf("%w: the first process of a container was killed", ErrEngine)
 	}
-	status := syscall.WaitStatus(last.value)
-	switch {
-	case status.Signaled() && status.Signal() == syscall.SIGSYS:
-		return executor.PolicyViolation(), nil
-	case outOfMemory && status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return executor.OutOfMemory(), nil
-	case status.Signaled():
-		return executor.Signaled(int(status.Signal())), nil
-	}
-	return executor.Exited(status.ExitStatus()), nil
-}
-
-func stopped(n int) string {
-	if n == 1 {
-		return "1 process was still running when the script ended, and was stopped"
-	}
-	return fmt.Sprintf("%d processes were still running when the script ended, and were stopped", n)
+	return box.EndingOf(why, syscall.WaitStatus(last.value), outOfMemory, true), nil
 }

@@ -33,14 +33,11 @@ type Executor struct {
 	ids          *box.Identities
 	posture      executor.Posture
 	interpreters interpreter.Opener
+	underWay     *box.UnderWay
 
-	mu      sync.Mutex
-	closed  bool
-	images  map[bundle.Digest]*image.Image // held until Close
-	seen    map[bundle.Digest]bool         // the postures that the log knows
-	runs    sync.WaitGroup
-	closing context.Context // its cause is errClosing once Close was called
-	stop    context.CancelCauseFunc
+	mu     sync.Mutex
+	images map[bundle.Digest]*image.Image // held until Close
+	seen   map[bundle.Digest]bool         // the postures that the log knows
 }
 
 var (
@@ -63,9 +60,8 @@ func New(c Config) (e *Executor, err error) {
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
 	opened := &Executor{
 		log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, filter: calls.Base(calls.NoFamily).NoWatches().Filter(),
-		images: map[bundle.Digest]*image.Image{}, seen: map[bundle.Digest]bool{},
+		images: map[bundle.Digest]*image.Image{}, seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing),
 	}
-	opened.closing, opened.stop = context.WithCancelCause(context.Background())
 	e = opened
 	defer func() {
 		if err != nil {
@@ -109,13 +105,7 @@ func (e *Executor) Posture(context.Context) (executor.Posture, error) { return e
 // Close stops the runs that are under way, which then end with an error, waits for
 // them, and leaves nothing. Later runs fail with ErrClosed. It may be called again.
 func (e *Executor) Close() error {
-	e.mu.Lock()
-	was := e.closed
-	e.closed = true
-	e.mu.Unlock()
-	e.stop(errClosing)
-	e.runs.Wait()
-	if was {
+	if !e.underWay.Close() {
 		return nil
 	}
 	err := e.limits.Close()
@@ -126,17 +116,6 @@ func (e *Executor) Close() error {
 		err = errors.Join(err, e.instance.Close())
 	}
 	return err
-}
-
-// enter counts a run in, unless the executor was closed.
-func (e *Executor) enter() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return ErrClosed
-	}
-	e.runs.Add(1)
-	return nil
 }
 
 // image returns the runtime that the interpreter lies in, nil for one of the host. It

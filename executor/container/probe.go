@@ -54,7 +54,7 @@ func (e *Executor) prove() error {
 		return fmt.Errorf("the probe needs a shell: %w", err)
 	}
 	try := func(script string) (executor.Result, error) {
-		return e.run(e.closing, job{
+		return e.run(e.underWay.Closing(), job{
 			tenant: "probe", interpreter: found.Interpreter(), kind: found.Kind, argv: []string{found.Path, "-c", script},
 			timeout: probeTime, output: 64 << 10, limits: e.limits.Of(probeMemory, probeTasks),
 		})

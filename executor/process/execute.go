@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/tracon-go/tracon/executor"
@@ -35,10 +34,11 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	if !req.Valid() {
 		return executor.Result{}, executor.ErrInvalidRequest
 	}
-	if err := e.enter(); err != nil {
+	leave, err := e.underWay.Enter()
+	if err != nil {
 		return executor.Result{}, err
 	}
-	defer e.runs.Done()
+	defer leave()
 	if ctx.Err() != nil {
 		return executor.Result{}, context.Cause(ctx)
 	}
@@ -106,49 +106,19 @@ func (e *Executor) clean(r *staged) {
 	}
 }
 
-// Why a run is over.
-type reason int
-
-const (
-	ended     reason = iota // the script's first process has ended
-	expired                 // the timeout has passed
-	flooded                 // too much output
-	cancelled               // ctx is done
-	failed                  // it could not be limited as it must be
-)
-
 func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (executor.Result, error) {
 	in := req.Interpreter()
 	c, err := start(r, environment(r.Run, req.Environment()), command(r.Run, req))
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: starting %s: %w", executor.ErrUnavailable, in.Path, err)
 	}
-	timer := time.NewTimer(req.Timeout())
-	defer timer.Stop()
 	r.streams.Start()
 
-	why := ended
-	unlimited := make(chan struct{})
-	if c.limitErr != nil {
-		close(unlimited)
+	why := box.Ended
+	if c.limitErr == nil {
+		why = e.underWay.Await(ctx, c.ended, r.flooded, req.Timeout())
 	}
-	select {
-	case <-unlimited:
-		why = failed
-	case <-c.ended:
-	case <-timer.C:
-		why = expired
-	case <-r.flooded:
-		why = flooded
-	case <-ctx.Done():
-		why = cancelled
-	case <-e.closing.Done():
-		why = cancelled
-	}
-	if why != ended && (ctx.Err() != nil || e.closing.Err() != nil) {
-		why = cancelled // also when the timeout passed at the same moment (R24)
-	}
-	if why != ended {
+	if c.limitErr != nil || why != box.Ended {
 		_ = c.process.Kill()
 	}
 	left, stopErr := r.stopAll(c)
@@ -157,11 +127,8 @@ func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (ex
 	if stopErr != nil {
 		e.log.Error("processes of a run could not be stopped", "run", req.ID(), "err", stopErr)
 	}
-	if why == cancelled {
-		if ctx.Err() != nil {
-			return executor.Result{}, context.Cause(ctx)
-		}
-		return executor.Result{}, errClosing
+	if why == box.Cancelled {
+		return executor.Result{}, e.underWay.Cause(ctx)
 	}
 	if c.limitErr != nil {
 		return executor.Result{}, fmt.Errorf("process: limiting the script: %w", c.limitErr)
@@ -169,11 +136,11 @@ func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (ex
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("process: waiting for the script: %w", err)
 	}
-	res := executor.Result{Ending: ending(why, status, r.cgroup.OutOfMemory()), Stdout: stdout, Stderr: stderr, Truncated: truncated}
+	res := executor.Result{Ending: box.EndingOf(why, status, r.cgroup.OutOfMemory(), false), Stdout: stdout, Stderr: stderr, Truncated: truncated}
 	if stopErr != nil {
 		res.Notes = append(res.Notes, "a process that the script started could not be stopped")
-	} else if why == ended && left > 0 {
-		res.Notes = append(res.Notes, stopped(left))
+	} else if why == box.Ended && left > 0 {
+		res.Notes = append(res.Notes, box.Stopped(left))
 	}
 	h := box.Harvest{Patterns: req.OutputPatterns()}
 	h.Bytes, h.Files = req.MaxOutputs()
@@ -207,13 +174,6 @@ func failure(req executor.Request, stderr []byte) notes.Failure {
 	return f
 }
 
-func stopped(n int) string {
-	if n == 1 {
-		return "1 process was still running when the script ended, and was stopped"
-	}
-	return fmt.Sprintf("%d processes were still running when the script ended, and were stopped", n)
-}
-
 // stopAll stops every process of the run that is left, and returns how many
 // there were. The first process may have ended but has not been reaped.
 func (r *staged) stopAll(c *child) (left int, err error) {
@@ -221,20 +181,6 @@ func (r *staged) stopAll(c *child) (left int, err error) {
 		return box.Lineage{Main: c.process.Pid, Born: c.born, Mark: r.Name(), Dir: r.Dir()}.Stop()
 	}
 	return r.cgroup.Stop(c.process.Pid)
-}
-
-func ending(why reason, status syscall.WaitStatus, outOfMemory bool) executor.Ending {
-	switch {
-	case why == expired:
-		return executor.Expired()
-	case why == flooded:
-		return executor.OutputFlood()
-	case outOfMemory && status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return executor.OutOfMemory()
-	case status.Signaled():
-		return executor.Signaled(int(status.Signal()))
-	}
-	return executor.Exited(status.ExitStatus())
 }
 
 // environment is built from empty: the fixed set and what the policy adds.

@@ -4,11 +4,9 @@ package process
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/internal/box"
@@ -23,12 +21,7 @@ type Executor struct {
 	cgroups      *box.Cgroups // nil: runs have none
 	posture      executor.Posture
 	interpreters interpreter.Opener
-
-	mu      sync.Mutex
-	closed  bool
-	runs    sync.WaitGroup
-	closing context.Context // its cause is errClosing once Close was called
-	stop    context.CancelCauseFunc
+	underWay     *box.UnderWay
 }
 
 var (
@@ -43,8 +36,7 @@ var (
 // An Executor marks every file that this process has open as close-on-exec
 // before it starts a script, so that scripts inherit none.
 func New(c Config) (*Executor, error) {
-	e := &Executor{log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler))}
-	e.closing, e.stop = context.WithCancelCause(context.Background())
+	e := &Executor{log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), underWay: box.NewUnderWay(ErrClosed, errClosing)}
 	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), box.Sweep(e.log))
 	if warning != nil {
 		e.log.Warn("leftovers of a dead process were not removed", "err", warning)
@@ -70,25 +62,8 @@ func New(c Config) (*Executor, error) {
 // for them, and removes the executor's folder. Later runs fail with ErrClosed.
 // It may be called again.
 func (e *Executor) Close() error {
-	e.mu.Lock()
-	was := e.closed
-	e.closed = true
-	e.mu.Unlock()
-	e.stop(errClosing)
-	e.runs.Wait()
-	if was {
+	if !e.underWay.Close() {
 		return nil
 	}
 	return errors.Join(e.cgroups.Close(), e.instance.Close())
-}
-
-// enter counts a run in, unless the executor was closed.
-func (e *Executor) enter() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return ErrClosed
-	}
-	e.runs.Add(1)
-	return nil
 }

@@ -41,10 +41,11 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	if !req.Valid() {
 		return executor.Result{}, executor.ErrInvalidRequest
 	}
-	if err := e.enter(); err != nil {
+	leave, err := e.underWay.Enter()
+	if err != nil {
 		return executor.Result{}, err
 	}
-	defer e.leave()
+	defer leave()
 	if ctx.Err() != nil {
 		return executor.Result{}, context.Cause(ctx)
 	}
@@ -204,16 +205,6 @@ func (e *Executor) clean(r *staged) {
 	e.raze(r.hull)
 }
 
-// Why a run is over.
-type reason int
-
-const (
-	ended     reason = iota // the box's processes have ended
-	expired                 // the timeout has passed
-	flooded                 // too much output
-	cancelled               // ctx is done
-)
-
 func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	r, err := e.stage(j)
 	if err != nil {
@@ -236,7 +227,7 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	r.streams.Start()
 	begun = true
 	c := r.hull.child
-	why := e.await(ctx, c, r, j.timeout)
+	why := e.underWay.Await(ctx, c.over, r.flooded, j.timeout)
 	c.kill()
 	reapErr := c.reap()
 	<-c.over
@@ -245,24 +236,21 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 	if reapErr != nil {
 		e.log.Error("the processes of a run could not be waited for", "err", reapErr)
 	}
-	if why == cancelled {
-		if ctx.Err() != nil {
-			return executor.Result{}, context.Cause(ctx)
-		}
-		return executor.Result{}, errClosing
+	if why == box.Cancelled {
+		return executor.Result{}, e.underWay.Cause(ctx)
 	}
 	outOfMemory := r.hull.group.OutOfMemory()
 	if out.Ending, err = ending(why, c, outOfMemory); err != nil {
 		return executor.Result{}, err
 	}
-	if left := int(c.end.number); why == ended && c.end.tag == 'D' && left > 0 {
-		out.Notes = append(out.Notes, stopped(left))
+	if left := int(c.end.number); why == box.Ended && c.end.tag == 'D' && left > 0 {
+		out.Notes = append(out.Notes, box.Stopped(left))
 	}
 	if note := c.refusals.note(); note != "" {
 		out.Notes = append(out.Notes, note)
 	}
 	if code, ok := out.Ending.ExitCode(); ok && outOfMemory {
-		out.Notes = append(out.Notes, fmt.Sprintf("a process of the script was killed at the limit of memory; the script itself ended with exit code %d", code))
+		out.Notes = append(out.Notes, box.KilledWithin(code))
 	}
 	files, told := box.Adopt(r.folders, j.skill, j.inputs, r.laid, reach(j.skill)).Collect(j.harvest)
 	out.Outputs, out.Notes = files, append(out.Notes, told...)
@@ -355,33 +343,9 @@ func (e *Executor) admit(ctx context.Context, r *staged) (*posture, error) {
 	return seen, c.release()
 }
 
-func (e *Executor) await(ctx context.Context, c *child, r *staged, timeout time.Duration) reason {
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	why := ended
-	select {
-	case <-c.over:
-	case <-timer.C:
-		why = expired
-	case <-r.flooded:
-		why = flooded
-	case <-ctx.Done():
-		why = cancelled
-	case <-e.closing.Done():
-		why = cancelled
-	}
-	if why != ended && (ctx.Err() != nil || e.closing.Err() != nil) {
-		why = cancelled // also when the timeout passed at the same moment (R24)
-	}
-	return why
-}
-
-func ending(why reason, c *child, outOfMemory bool) (executor.Ending, error) {
+func ending(why box.Reason, c *child, outOfMemory bool) (executor.Ending, error) {
 	switch {
-	case why == expired:
-		return executor.Expired(), nil
-	case why == flooded:
-		return executor.OutputFlood(), nil
+	case why != box.Ended: // whatever the box said last
 	case c.end.tag == 'F':
 		return executor.Ending{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, c.failure(c.end))
 	case c.end.tag != 'D' && outOfMemory:
@@ -389,23 +353,7 @@ func ending(why reason, c *child, outOfMemory bool) (executor.Ending, error) {
 	case c.end.tag != 'D':
 		return executor.Ending{}, errors.New("sandbox: the first process of a box was killed")
 	}
-	status := syscall.WaitStatus(c.end.value)
-	switch {
-	case status.Signaled() && status.Signal() == syscall.SIGSYS:
-		return executor.PolicyViolation(), nil
-	case outOfMemory && status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return executor.OutOfMemory(), nil
-	case status.Signaled():
-		return executor.Signaled(int(status.Signal())), nil
-	}
-	return executor.Exited(status.ExitStatus()), nil
-}
-
-func stopped(n int) string {
-	if n == 1 {
-		return "1 process was still running when the script ended, and was stopped"
-	}
-	return fmt.Sprintf("%d processes were still running when the script ended, and were stopped", n)
+	return box.EndingOf(why, syscall.WaitStatus(c.end.value), outOfMemory, true), nil
 }
 
 // reach returns how the script reaches outputs/ from its working directory.

@@ -4,7 +4,6 @@ package sandbox
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
@@ -39,14 +37,10 @@ type Executor struct {
 	noLoopback   error // why a box cannot have it here
 	interpreters interpreter.Opener
 	runtimes     runtimes
+	underWay     *box.UnderWay
 
-	mu       sync.Mutex
-	closed   bool
-	seen     map[bundle.Digest]bool // the postures that the log knows
-	runs     sync.WaitGroup
-	underWay atomic.Int32    // how many of them there are
-	closing  context.Context // its cause is errClosing once Close was called
-	stop     context.CancelCauseFunc
+	mu   sync.Mutex
+	seen map[bundle.Digest]bool // the postures that the log knows
 }
 
 var (
@@ -74,7 +68,7 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
 	opened := &Executor{ahead: &ahead{}, log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, seen: map[bundle.Digest]bool{}}
 	opened.runtimes.store = c.Images
-	opened.closing, opened.stop = context.WithCancelCause(context.Background())
+	opened.underWay = box.NewUnderWay(ErrClosed, errClosing)
 	e = opened
 	defer func() {
 		if err != nil {
@@ -150,13 +144,7 @@ func diskWall(err error) error {
 // for them, and leaves nothing. Later runs fail with ErrClosed. It may be called
 // again.
 func (e *Executor) Close() error {
-	e.mu.Lock()
-	was := e.closed
-	e.closed = true
-	e.mu.Unlock()
-	e.stop(errClosing)
-	e.runs.Wait()
-	if was {
+	if !e.underWay.Close() {
 		return nil
 	}
 	e.ahead.close()
@@ -173,23 +161,6 @@ func (e *Executor) Close() error {
 		}
 	}
 	return err
-}
-
-// enter counts a run in, unless the executor was closed.
-func (e *Executor) enter() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return ErrClosed
-	}
-	e.runs.Add(1)
-	e.underWay.Add(1)
-	return nil
-}
-
-func (e *Executor) leave() {
-	e.underWay.Add(-1)
-	e.runs.Done()
 }
 
 // record writes what stands behind the digest of a posture into the log, once.

@@ -68,11 +68,11 @@ func (e *Executor) lookAhead(most int) (err error) {
 		return nil
 	}
 	e.ahead.most, e.ahead.raze = most, e.raze
-	e.ahead.busy = func() bool { return int(e.underWay.Load()) > runtime.GOMAXPROCS(0) }
+	e.ahead.busy = func() bool { return e.underWay.Count() > runtime.GOMAXPROCS(0) }
 	e.ahead.make = func(k kind) (*hull, error) {
 		h, err := e.erect(k)
 		if err == nil {
-			err = h.child.made(e.closing)
+			err = h.child.made(e.underWay.Closing())
 		}
 		if err != nil {
 			e.log.Debug("no box could be made ahead", "err", err)

@@ -199,14 +199,14 @@ func (e *Executor) tryWith(network gate.Network, p probe) (f finding, err error)
 	}
 	r.streams.Start()
 	c := r.hull.child
-	why := e.await(ctx, c, r, setupTime)
+	why := e.underWay.Await(ctx, c.over, r.flooded, setupTime)
 	c.kill()
 	if err := c.reap(); err != nil {
 		return f, err
 	}
 	<-c.over
 	r.streams.Finish(drainTime)
-	if why != ended {
+	if why != box.Ended {
 		return f, fmt.Errorf("a probe does not end")
 	}
 	f.results, f.told, f.status, f.outOfMemory = c.results, c.end.tag == 'D', syscall.WaitStatus(c.end.value), r.hull.group.OutOfMemory()
