@@ -9,6 +9,7 @@ import (
 	"github.com/tracon-go/tracon/executor/container"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // script returns the order of a script that is alone in its skill.
@@ -26,7 +27,7 @@ func BenchmarkExecute(b *testing.B) {
 	for _, name := range engines {
 		b.Run(name, func(b *testing.B) {
 			e, _ := open(b, container.Config{Engine: find(b, name)})
-			w := executortest.NewWorld(interpreters(b))
+			w := executortest.NewWorld(hostcase.Interpreters(b))
 			for b.Loop() {
 				req, err := w.Admit(b.Context(), script("py", "print('hi')\n"))
 				if err != nil {

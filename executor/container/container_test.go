@@ -21,25 +21,24 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/execfile"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
-// hostEnv makes the test binary a host that runs a script with the OCI runtime that it
-// names until it is killed.
+// hostEnv makes the test binary a host that runs a script until it is killed: with the
+// mark of its processes, the OCI runtime and the runtime folder that it names.
 const hostEnv = "TRACON_TEST_HOST"
 
 func TestMain(m *testing.M) {
 	if v := os.Getenv(hostEnv); v != "" {
-		engine, dir, _ := strings.Cut(v, "=")
-		fmt.Println(host(engine, dir))
+		words := strings.SplitN(v, "=", 3)
+		fmt.Println(host(words[0], words[1], words[2]))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-const hostMark = "299.0916"
-
-// host says "ready" when its script is under way.
-func host(engine, dir string) error {
+// host says "ready" when its script has a process in a session of its own.
+func host(mark, engine, dir string) error {
 	e, err := container.New(container.Config{Engine: engine, Runtime: dir})
 	if err != nil {
 		return err
@@ -48,7 +47,7 @@ func host(engine, dir string) error {
 	if err != nil {
 		return err
 	}
-	o := script("sh", "setsid sleep "+hostMark+" & echo ready; sleep "+hostMark+"\n")
+	o := script("sh", "setsid sh -c 'echo ready; exec sleep "+mark+"' & wait\n")
 	o.Policy.Timeout, o.Live = 5*time.Minute, gate.NewLive(0)
 	req, err := executortest.NewWorld(map[string]gate.Interpreter{"sh": sh.Interpreter()}).Admit(context.Background(), o)
 	if err != nil {
@@ -62,12 +61,12 @@ func host(engine, dir string) error {
 	return err
 }
 
-// marked returns the processes of the script of a host that was killed.
-func marked() []string {
+// marked returns the processes that have the mark among their words.
+func marked(mark string) []string {
 	var found []string
-	for _, path := range list("/proc") {
+	for _, path := range hostcase.List("/proc") {
 		line, _ := os.ReadFile(path + "/cmdline")
-		if strings.Contains(string(line), "sleep\x00"+hostMark) {
+		if strings.Contains(string(line), mark) {
 			found = append(found, path)
 		}
 	}
@@ -84,7 +83,8 @@ func TestKilledHost(t *testing.T) {
 	runtime := filepath.Join(t.TempDir(), "run")
 	another, _ := open(t, container.Config{Engine: engine, Runtime: runtime})
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
-	cmd.Env = append(os.Environ(), hostEnv+"="+engine+"="+runtime)
+	mark := fmt.Sprintf("299.%09d", os.Getpid()) // seconds
+	cmd.Env = append(os.Environ(), hostEnv+"="+strings.Join([]string{mark, engine, runtime}, "="))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -95,10 +95,10 @@ func TestKilledHost(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the host said %q, %v", line, err)
 	}
-	if len(marked()) == 0 {
+	if len(marked(mark)) == 0 {
 		t.Fatal("no script is under way")
 	}
-	before := instances(runtime)
+	before := hostcase.Instances(runtime)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -108,13 +108,13 @@ func TestKilledHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer next.Close()
-	if left := marked(); len(left) > 0 {
+	if left := marked(mark); len(left) > 0 {
 		t.Errorf("after the next start there are %q", left)
 	}
-	if after := instances(runtime); len(before) != 2 || len(after) != 2 {
+	if after := hostcase.Instances(runtime); len(before) != 2 || len(after) != 2 {
 		t.Errorf("instances before %q, and after %q", before, after)
 	}
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	req, err := w.Admit(t.Context(), script("sh", "echo on\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestBrokenEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, runtime := open(t, container.Config{Engine: engine})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	for _, tc := range []struct {
 		name, does string
 		want       error
@@ -223,7 +223,7 @@ func TestLoopbackIsRefused(t *testing.T) {
 	e, _ := open(t, container.Config{Engine: find(t, engines[0])})
 	o := script("sh", "echo never\n")
 	o.Policy.Network = gate.Loopback
-	req, err := executortest.NewWorld(interpreters(t)).Admit(t.Context(), o)
+	req, err := executortest.NewWorld(hostcase.Interpreters(t)).Admit(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tracon-go/tracon/executor/executortest/bare"
 	"github.com/tracon-go/tracon/executor/executortest/hostile"
 	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // B2, B3: no attack of the catalogue gets out of a container, and each one gets
@@ -39,7 +40,7 @@ func TestHostile(t *testing.T) {
 				}
 			}
 			setup := hostile.Setup{
-				New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: lacks,
+				New: func(executortest.T) executor.Executor { return e }, Interpreters: hostcase.Interpreters(t), Lacks: lacks,
 				Races:     hostile.DefaultRaces / 5,
 				Leftovers: func() []string { return leftovers(runtime) },
 			}

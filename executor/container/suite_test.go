@@ -15,8 +15,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/container"
 	"github.com/tracon-go/tracon/executor/executortest"
-	"github.com/tracon-go/tracon/executor/interpreter"
-	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // engines are the OCI runtimes that this executor drives.
@@ -52,21 +51,6 @@ func asRoot(t testing.TB) bool {
 	return false
 }
 
-// interpreters finds what the suite's dialects need. It fails where one is missing: a
-// dialect that is left out proves nothing.
-func interpreters(t testing.TB) map[string]gate.Interpreter {
-	t.Helper()
-	found := map[string]gate.Interpreter{}
-	for _, ext := range []string{"sh", "py", "js"} {
-		f, err := interpreter.Find(t.Context(), ext)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found[ext] = f.Interpreter()
-	}
-	return found
-}
-
 // open returns an executor in a runtime folder of its own.
 func open(t testing.TB, c container.Config) (*container.Executor, string) {
 	t.Helper()
@@ -84,58 +68,21 @@ func open(t testing.TB, c container.Config) (*container.Executor, string) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-		if left := append(list(c.Runtime), leftovers(c.Runtime)...); len(left) > 0 {
+		if left := append(hostcase.List(c.Runtime), leftovers(c.Runtime)...); len(left) > 0 {
 			t.Errorf("case 40: after Close there is still %q", left)
 		}
 	})
 	return e, c.Runtime
 }
 
-func list(dir string) []string {
-	entries, _ := os.ReadDir(dir)
-	var names []string
-	for _, e := range entries {
-		names = append(names, filepath.Join(dir, e.Name()))
-	}
-	return names
-}
-
-// instances returns the names of the instances below the runtime folder.
-func instances(runtime string) []string {
-	var names []string
-	for _, path := range list(runtime) {
-		if name := filepath.Base(path); !strings.HasSuffix(name, ".lock") {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // leftovers returns the folders and the cgroups of runs, and what is in these.
 func leftovers(runtime string) []string {
-	var left []string
-	for _, name := range instances(runtime) {
-		left = append(left, list(filepath.Join(runtime, name))...)
-		left = append(left, runsIn(name)...)
-	}
-	return left
+	return append(hostcase.Runs(runtime), runsIn(hostcase.Instances(runtime)...)...)
 }
 
-// runsIn returns the cgroups of the instance's runs, in whatever hierarchy.
-func runsIn(instance string) []string {
-	var found []string
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
-		name, ok := strings.CutPrefix(filepath.Base(path), "tracon-")
-		if !ok || !strings.HasPrefix(name, "instance-") {
-			return nil
-		}
-		if name == instance {
-			runs, _ := filepath.Glob(filepath.Join(path, "tenant-*/tracon-*"))
-			found = append(found, runs...)
-		}
-		return filepath.SkipDir
-	})
-	return found
+// runsIn returns the cgroups of the runs of the instances.
+func runsIn(instances ...string) []string {
+	return hostcase.Below(hostcase.Cgroups(instances...), "tenant-*/tracon-*")
 }
 
 // R2, B3: the conformance suite holds with every OCI runtime; in every dialect where the
@@ -153,7 +100,7 @@ func TestConformance(t *testing.T) {
 			}
 			executortest.Run(t, executortest.Setup{
 				New:          func(executortest.T) executor.Executor { return e },
-				Interpreters: interpreters(t),
+				Interpreters: hostcase.Interpreters(t),
 				Dialects:     dialects,
 				Leftovers:    func() []string { return leftovers(runtime) },
 			})

@@ -12,6 +12,7 @@ import (
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/process"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // hostTime returns the time of processors that this process has used: what a run
@@ -34,7 +35,7 @@ func measure(b *testing.B, f func()) {
 // BenchmarkRun compares a run of a script that does nothing with os/exec of the
 // same interpreter and the same script.
 func BenchmarkRun(b *testing.B) {
-	in := interpreters(b)
+	in := hostcase.Interpreters(b)
 	for _, tc := range []struct{ name, ext, text string }{{"sh", "sh", "true\n"}, {"python", "py", "pass\n"}} {
 		dir := b.TempDir()
 		path := write(b, dir+"/main."+tc.ext, tc.text)

@@ -21,6 +21,7 @@ import (
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/internal/execfile"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // hostEnv makes the test binary a host that runs scripts in the folder that it
@@ -137,13 +138,13 @@ func TestCase40KilledHost(t *testing.T) {
 			if len(processes(runtime)) < 3 {
 				t.Fatalf("the script did not start what it should: %q", processes(runtime))
 			}
-			was := instances(runtime)
+			was := hostcase.Instances(runtime)
 			_ = dead.Process.Kill()
 			_ = dead.Wait()
 			waitFor(t, "the script's first process dies with its host", func() bool {
 				return !slices.ContainsFunc(processes(runtime), func(p string) bool { return strings.Contains(p, "main.sh") })
 			})
-			if len(list(runtime)) == 0 {
+			if len(hostcase.List(runtime)) == 0 {
 				t.Fatal("nothing is left by the dead host, so this test shows nothing")
 			}
 
@@ -152,9 +153,9 @@ func TestCase40KilledHost(t *testing.T) {
 				alive := start(runtime)
 				defer func() { _ = alive.Wait() }()
 				defer func() { _ = alive.Process.Kill() }()
-				was = append(was, instances(runtime)...)
-				if len(list(runtime)) != 2 {
-					t.Errorf("want the folder and the lock of the host that lives, got %q", list(runtime))
+				was = append(was, hostcase.Instances(runtime)...)
+				if len(hostcase.List(runtime)) != 2 {
+					t.Errorf("want the folder and the lock of the host that lives, got %q", hostcase.List(runtime))
 				}
 				e, _ := open2(t, runtime)
 				if got := len(processes(runtime)); got < 3 {
@@ -163,7 +164,7 @@ func TestCase40KilledHost(t *testing.T) {
 				if err := e.Close(); err != nil {
 					t.Error(err)
 				}
-				if got := list(runtime); len(got) != 2 {
+				if got := hostcase.List(runtime); len(got) != 2 {
 					t.Errorf("got %q, want what the living host has", got)
 				}
 				_ = alive.Process.Kill()
@@ -181,10 +182,10 @@ func TestCase40KilledHost(t *testing.T) {
 					t.Fatalf("%v\n%s", err, out)
 				}
 			}
-			if left := append(list(runtime), processes(runtime)...); len(left) > 0 {
+			if left := append(hostcase.List(runtime), processes(runtime)...); len(left) > 0 {
 				t.Errorf("left %q", left)
 			}
-			if left := cgroups(was); len(left) > 0 {
+			if left := hostcase.Cgroups(was...); len(left) > 0 {
 				t.Errorf("left cgroups %q", left)
 			}
 		})
@@ -213,7 +214,7 @@ func TestSweep(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
-	if left := append(list(runtime), processes(runtime)...); len(left) > 0 {
+	if left := append(hostcase.List(runtime), processes(runtime)...); len(left) > 0 {
 		t.Errorf("left %q", left)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 func TestMain(m *testing.M) {
@@ -15,7 +17,7 @@ func TestMain(m *testing.M) {
 		host(dir)
 	}
 	code := m.Run()
-	if left := children(); len(left) > 0 {
+	if left := hostcase.Children(); len(left) > 0 {
 		fmt.Printf("B3: after all tests there are processes that this one has started: %q\n", left)
 		code = 1
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/execfile"
+	"github.com/tracon-go/tracon/internal/hostcase"
 	"go.uber.org/goleak"
 )
 
@@ -61,7 +62,7 @@ func both(t *testing.T, f func(t *testing.T, c process.Config)) {
 // Case 35, R11: what the allow-list says is what is started, or nothing is.
 func TestInterpreterThatCannotBeStarted(t *testing.T) {
 	e, runtime := open(t, process.Config{})
-	good := interpreters(t)["sh"]
+	good := hostcase.Interpreters(t)["sh"]
 	changed := filepath.Join(t.TempDir(), "bash")
 	text, err := os.ReadFile(good.Path)
 	if err != nil {
@@ -117,7 +118,7 @@ func sum(t *testing.T, path string) bundle.Digest {
 func TestCase34ThousandRuns(t *testing.T) {
 	t.Parallel()
 	e, runtime := open(t, process.Config{Runtime: inMemory(t)})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	turn := make(chan struct{}, 8)
 	var wg sync.WaitGroup
 	for i := range 1000 {
@@ -143,7 +144,7 @@ func TestCase34ThousandRuns(t *testing.T) {
 func TestWhatAScriptSees(t *testing.T) {
 	both(t, func(t *testing.T, c process.Config) {
 		e, _ := open(t, c)
-		w := executortest.NewWorld(interpreters(t))
+		w := executortest.NewWorld(hostcase.Interpreters(t))
 		const text = `import os, resource, signal, stat, sys
 print('files', sorted(n for n in os.listdir('/proc/self/fd') if os.path.lexists('/proc/self/fd/' + n)))
 print('core', resource.getrlimit(resource.RLIMIT_CORE))
@@ -173,7 +174,7 @@ print('input', sys.stdin.read())
 func TestNoteOfStoppedProcesses(t *testing.T) {
 	both(t, func(t *testing.T, c process.Config) {
 		e, _ := open(t, c)
-		w := executortest.NewWorld(interpreters(t))
+		w := executortest.NewWorld(hostcase.Interpreters(t))
 		for _, tc := range []struct{ text, want string }{
 			{"true\n", ""},
 			{"sleep 60 &\n", "1 process was still running"},
@@ -190,7 +191,7 @@ func TestNoteOfStoppedProcesses(t *testing.T) {
 func TestNothingLeaks(t *testing.T) {
 	both(t, func(t *testing.T, c process.Config) {
 		e, runtime := open(t, c)
-		w := executortest.NewWorld(interpreters(t))
+		w := executortest.NewWorld(hostcase.Interpreters(t))
 		everything := func() {
 			for _, text := range []string{"echo hi\n", "exit 3\n", "kill -9 $$\n", "sleep 60 & echo hi\n", "while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done\n"} {
 				o := script("sh", text)
@@ -247,8 +248,8 @@ func TestClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was := instances(runtime)
-	w := executortest.NewWorld(interpreters(t))
+	was := hostcase.Instances(runtime)
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	o := script("sh", "echo ready\nsleep 60\n")
 	o.Live = gate.NewLive(0)
 	defer o.Live.Close()
@@ -268,7 +269,7 @@ func TestClose(t *testing.T) {
 	if _, err := e.Execute(t.Context(), req); !errors.Is(err, process.ErrClosed) || !errors.Is(err, executor.ErrUnavailable) {
 		t.Errorf("got error %v, want ErrClosed", err)
 	}
-	if left := append(list(runtime), append(processes(runtime), cgroups(was)...)...); len(left) > 0 {
+	if left := append(hostcase.List(runtime), append(processes(runtime), hostcase.Cgroups(was...)...)...); len(left) > 0 {
 		t.Errorf("left %q", left)
 	}
 }
@@ -319,7 +320,7 @@ func TestPosture(t *testing.T) {
 		if c.NoCgroup && (stands["cleanup"] || stands["memory"] || stands["processes"]) {
 			t.Errorf("without a cgroup, got %v", stands)
 		}
-		if got := cgroups(instances(runtime)); stands["cleanup"] != (len(got) == 1) {
+		if got := hostcase.Cgroups(hostcase.Instances(runtime)...); stands["cleanup"] != (len(got) == 1) {
 			t.Errorf("cleanup stands: %v, and the cgroups are %q", stands["cleanup"], got)
 		}
 	})

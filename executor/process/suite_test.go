@@ -7,33 +7,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
-	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/process"
-	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 	"golang.org/x/sys/unix"
 )
-
-// interpreters finds what the suite's dialects need. It fails where one is
-// missing: a dialect that is left out proves nothing.
-func interpreters(t testing.TB) map[string]gate.Interpreter {
-	t.Helper()
-	found := map[string]gate.Interpreter{}
-	for _, ext := range []string{"sh", "py", "js"} {
-		f, err := interpreter.Find(t.Context(), ext)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found[ext] = f.Interpreter()
-	}
-	return found
-}
 
 // open returns an executor in a runtime folder of its own.
 func open(t testing.TB, c process.Config) (*process.Executor, string) {
@@ -49,7 +32,7 @@ func open(t testing.TB, c process.Config) (*process.Executor, string) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-		if left := list(c.Runtime); len(left) > 0 {
+		if left := hostcase.List(c.Runtime); len(left) > 0 {
 			t.Errorf("case 40: after Close there is still %q", left)
 		}
 	})
@@ -77,57 +60,11 @@ func inMemory(t testing.TB) string {
 	return filepath.Join(dir, "run")
 }
 
-func list(dir string) []string {
-	entries, _ := os.ReadDir(dir)
-	var names []string
-	for _, e := range entries {
-		names = append(names, filepath.Join(dir, e.Name()))
-	}
-	return names
-}
-
-// instances returns the names of the instances below the runtime folder.
-func instances(runtime string) []string {
-	var names []string
-	for _, path := range list(runtime) {
-		if name := filepath.Base(path); !strings.HasSuffix(name, ".lock") {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // leftovers returns the folders and the processes of runs below the runtime
 // folder, the cgroups of runs, and children of this process.
 func leftovers(runtime string) []string {
-	var left []string
-	for _, instance := range instances(runtime) {
-		left = append(left, list(filepath.Join(runtime, instance))...)
-	}
-	for _, dir := range cgroups(instances(runtime)) {
-		for _, run := range list(dir) {
-			if info, err := os.Stat(run); err == nil && info.IsDir() {
-				left = append(left, run)
-			}
-		}
-	}
+	left := append(hostcase.Runs(runtime), hostcase.Below(hostcase.Cgroups(hostcase.Instances(runtime)...), "*")...)
 	return append(left, processes(runtime)...)
-}
-
-// cgroups returns the cgroups of the instances, wherever they lie.
-func cgroups(instances []string) []string {
-	var found []string
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
-		name, ok := strings.CutPrefix(filepath.Base(path), "tracon-")
-		switch {
-		case !strings.HasPrefix(name, "instance-") || !ok:
-			return nil
-		case slices.Contains(instances, name):
-			found = append(found, path)
-		}
-		return filepath.SkipDir // nothing of an instance lies below an instance
-	})
-	return found
 }
 
 // processes returns the processes that belong to runs below the runtime folder.
@@ -142,30 +79,7 @@ func processes(runtime string) []string {
 		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 		if bytes.Contains(env, []byte("HOME="+runtime)) || strings.HasPrefix(cwd, runtime) {
-			left = append(left, describe(pid))
-		}
-	}
-	return left
-}
-
-func describe(pid int) string {
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return fmt.Sprintf("process %d %q", pid, line)
-}
-
-// children returns the processes that this one has started, zombies too.
-func children() []string {
-	var left []string
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(os.Getpid()) {
-			left = append(left, describe(pid))
+			left = append(left, hostcase.Describe(pid))
 		}
 	}
 	return left
@@ -195,7 +109,7 @@ func TestConformance(t *testing.T) {
 						e, runtime = open(t, config)
 						return e
 					},
-					Interpreters: interpreters(t),
+					Interpreters: hostcase.Interpreters(t),
 					Dialects:     []executortest.Dialect{d},
 					Leftovers:    func() []string { return leftovers(runtime) },
 					Lacks:        executortest.Lacks{Memory: true},

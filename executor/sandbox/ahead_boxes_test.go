@@ -19,6 +19,7 @@ import (
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // ahead runs until a run was served a box that had been made ahead, and returns
@@ -165,10 +166,10 @@ func TestBoxMadeAheadHasTheSameWalls(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			e, runtime := open(t, sandbox.Config{})
 			var instances []string
-			for _, path := range list(runtime) {
-				instances = append(instances, cgroups(filepath.Base(path))...)
+			for _, path := range hostcase.List(runtime) {
+				instances = append(instances, hostcase.Cgroups(filepath.Base(path))...)
 			}
-			w := executortest.NewWorld(interpreters(t))
+			w := executortest.NewWorld(hostcase.Interpreters(t))
 			o := of("one", script("sh", "echo hi\n"))
 			tc.change(&o)
 			var seen []string
@@ -201,7 +202,7 @@ func TestBoxMadeAheadHasTheSameWalls(t *testing.T) {
 // finds, and when the executor is closed none is left (see open).
 func TestBoxMadeAheadServesOnce(t *testing.T) {
 	e, runtime := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	run := func(tenant string) executor.Result {
 		t.Helper()
 		o := of(tenant, script("sh", "cat /skill/left /inputs/left /outputs/left /tmp/left /tmp/home/left /dev/shm/left 2>/dev/null\n"+
@@ -258,7 +259,7 @@ func TestBoxMadeAheadShowsTheHostOfNow(t *testing.T) {
 	}
 	put("before\n")
 	e, _ := open(t, sandbox.Config{Folders: []string{shown}})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	run := func(want string) executor.Result {
 		t.Helper()
 		res, err := e.Execute(t.Context(), admit(t, w, of("one", script("sh", "cat "+shown+"/x\n"))))
@@ -284,7 +285,7 @@ func TestBoxMadeAheadShowsTheHostOfNow(t *testing.T) {
 // B3: a box that was killed while it waited fails no call: it is made again.
 func TestBoxMadeAheadIsKilled(t *testing.T) {
 	e, runtime := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	run := func() executor.Result {
 		t.Helper()
 		res, err := e.Execute(t.Context(), admit(t, w, of("one", script("sh", "echo hi\n"))))
@@ -309,7 +310,7 @@ func TestBoxMadeAheadIsKilled(t *testing.T) {
 // B3, B10: boxes are no longer made ahead where that is switched off.
 func TestNoBoxesAhead(t *testing.T) {
 	e, runtime := open(t, sandbox.Config{Ahead: -1})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	for range 4 {
 		if _, err := e.Execute(t.Context(), admit(t, w, of("one", script("sh", "true\n")))); err != nil {
 			t.Fatal(err)

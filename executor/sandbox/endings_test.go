@@ -10,6 +10,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // R19, R23, cases 22, 26, 30, 31: each ending is told from those that look like it,
@@ -17,7 +18,7 @@ import (
 // wrote before is there.
 func TestEndings(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	const (
 		takes = "python3 -c 'x = []\nwhile True: x.append(bytearray(2**20))'"
 		calls = "python3 -c 'import ctypes; ctypes.CDLL(None).mount(0, 0, 0, 0, 0)'"

@@ -19,6 +19,7 @@ import (
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // hostEnv makes the test binary a host that runs scripts in the folder that it
@@ -95,7 +96,7 @@ const hostMark = "299.0815"
 // marked returns the processes that run a marked script.
 func marked() []string {
 	var found []string
-	for _, path := range list("/proc") {
+	for _, path := range hostcase.List("/proc") {
 		line, _ := os.ReadFile(path + "/cmdline")
 		if strings.Contains(string(line), hostMark) || string(line) == "tracon\x00" {
 			found = append(found, path)
@@ -124,7 +125,7 @@ func TestKilledHost(t *testing.T) {
 	if n := len(marked()); n < len(before)+2*hostRuns {
 		t.Fatalf("there are only %d processes of scripts", n)
 	}
-	dead := list(runtime)
+	dead := hostcase.List(runtime)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func TestKilledHost(t *testing.T) {
 	open(t, sandbox.Config{Runtime: runtime})
 	for _, path := range dead {
 		name := strings.TrimSuffix(filepath.Base(path), ".lock")
-		if left := append(cgroups(name), exists(path)...); len(left) > 0 {
+		if left := append(hostcase.Cgroups(name), exists(path)...); len(left) > 0 {
 			t.Errorf("after the next start there is %q", left)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/executor/executortest/hostile"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // B2, B3: no attack of the catalogue gets out of a box, and each one gets
@@ -49,7 +50,7 @@ func TestHostile(t *testing.T) {
 		races /= 5 // the race is the same for every user
 	}
 	hostile.Run(t, hostile.Setup{
-		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: lacks, Races: races,
+		New: func(executortest.T) executor.Executor { return e }, Interpreters: hostcase.Interpreters(t), Lacks: lacks, Races: races,
 		Control: func(_ executortest.T, w hostile.Wall) executor.Executor {
 			if w == hostile.Cleanup && os.Getenv(asNobodyEnv) != "" {
 				return nil // these wait for seconds, and are the same for every user

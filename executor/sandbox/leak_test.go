@@ -16,6 +16,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/internal/hostcase"
 	"go.uber.org/goleak"
 )
 
@@ -48,7 +49,7 @@ func mounts(t testing.TB) int {
 // house, 200 of which time out, are counted in room bench.
 func TestNothingLeaks(t *testing.T) {
 	e, runtime := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	everything := func() {
 		for _, text := range []string{
 			"echo hi\n", "exit 3\n", "kill -9 $$\n", "sleep 60 & echo hi\n", "setsid sleep 60 & echo hi\n",
@@ -99,7 +100,7 @@ func TestNothingLeaks(t *testing.T) {
 // must and leave nothing. SOAK multiplies them.
 func TestManyAtOnce(t *testing.T) {
 	e, runtime := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	n := 120
 	if soak, err := strconv.Atoi(os.Getenv("SOAK")); err == nil && soak > 0 {
 		n *= soak

@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/executor/executortest/hostile"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // servers are scripts with a server and a client of their own.
@@ -54,7 +55,7 @@ func withLoopback(ext, text string) executortest.Order {
 // are no such sockets, and a note says so.
 func TestLoopback(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	for _, tc := range servers {
 		t.Run(tc.name, func(t *testing.T) {
 			if !hasIPv6() { // and so has no box
@@ -99,7 +100,7 @@ func hasIPv6() bool {
 // no buffer grows, and all of them together hold what the posture says.
 func TestLoopbackHoldsLittle(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	o := withLoopback("py", `import socket
 for family, kind in (socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_UNIX, socket.SOCK_STREAM):
     s = socket.socket(family, kind)
@@ -142,7 +143,7 @@ print(held)
 // Each run's loopback is its own: one does not reach another's server, nor the host's.
 func TestLoopbackIsTheRunsOwn(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +186,7 @@ func TestHostileWithLoopback(t *testing.T) {
 		t.Fatal(err)
 	}
 	hostile.Run(t, hostile.Setup{
-		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), Lacks: hostile.Lacking(posture),
+		New: func(executortest.T) executor.Executor { return e }, Interpreters: hostcase.Interpreters(t), Lacks: hostile.Lacking(posture),
 		Loopback: true, Policy: gate.Policy{Network: gate.Loopback}, Only: []string{"N01", "N02", "N03", "N18", "X12"},
 		Leftovers: func() []string {
 			return slices.DeleteFunc(left(e, runtime), func(s string) bool { return strings.Contains(s, "canary-") })

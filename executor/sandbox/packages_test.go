@@ -14,6 +14,7 @@ import (
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // packed imports a runtime that has these files, each of them empty, and these links.
@@ -73,7 +74,7 @@ func TestMissingPackageNamesTheRuntimes(t *testing.T) {
 	told := func(context.Context) (map[string]bundle.Digest, error) { return names, nil }
 	with, _ := open(t, sandbox.Config{Images: s, Names: told})
 	failing, _ := open(t, sandbox.Config{Images: s, Names: func(context.Context) (map[string]bundle.Digest, error) { return names, errors.New("no store") }})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	lacks := func(ext, name, more string) string {
 		return "this host's " + ext + ` has no package "` + name + `"; the script needs it` + more
 	}

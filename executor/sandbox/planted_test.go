@@ -10,6 +10,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // P10: a module of the standard library's name is taken from the pinned skill,
@@ -17,7 +18,7 @@ import (
 // controls show that each of those folders has a module that could be taken.
 func TestPlantedModules(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	const plant = "import os, sys\nfolders = ['outputs', os.environ['TMPDIR'], os.path.expanduser('~')]\nfor d in folders:\n  os.makedirs(d, exist_ok=True)\n  with open(d + '/colorsys.py', 'w') as f: f.write('WHO = \"planted\"\\n')\n"
 	const ask = "import colorsys\nprint(getattr(colorsys, 'WHO', 'library'))\n"
 	const point = "for d in folders + ['inputs']:\n  sys.path.insert(0, d); sys.modules.pop('colorsys', None)\n  import colorsys; print(colorsys.WHO); sys.path.pop(0)\n"

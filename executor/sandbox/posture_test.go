@@ -13,6 +13,7 @@ import (
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // B2: the posture is of the tier of sandboxes, every required wall stands with a
@@ -79,7 +80,7 @@ func mayLack(t testing.TB) []string {
 // another for other walls.
 func TestPostureDigest(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	run := func(o executortest.Order) string {
 		t.Helper()
 		res, err := e.Execute(t.Context(), admit(t, w, o))

@@ -9,12 +9,13 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // Programs that people use work in a box, unchanged.
 func TestProgramsWork(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	for _, tc := range []struct{ name, ext, text, want string }{
 		{"python threads", "py", "import threading\nr=[]\nts=[threading.Thread(target=lambda i=i: r.append(i)) for i in range(8)]\n[t.start() for t in ts]; [t.join() for t in ts]\nprint(sorted(r))\n", "[0, 1, 2, 3, 4, 5, 6, 7]\n"},
 		{"python asyncio subprocess", "py", "import asyncio\nasync def main():\n  p = await asyncio.create_subprocess_exec('sh', '-c', 'echo hi; exit 3', stdout=asyncio.subprocess.PIPE)\n  out, _ = await p.communicate()\n  print(out, p.returncode)\nasyncio.run(main())\n", "b'hi\\n' 3\n"},

@@ -10,6 +10,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/sandbox"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // BenchmarkRuntime compares a run in a runtime with one of the host's own Python,
@@ -18,7 +19,7 @@ func BenchmarkRuntime(b *testing.B) {
 	s, d := runtimeFolder(b)
 	e, _ := open(b, sandbox.Config{Images: s})
 	reqs := [2]executor.Request{
-		admit(b, executortest.NewWorld(interpreters(b)), script("py", "pass\n")),
+		admit(b, executortest.NewWorld(hostcase.Interpreters(b)), script("py", "pass\n")),
 		admit(b, executortest.NewWorld(inRuntime(b, s, d, "py")), script("py", "pass\n")),
 	}
 	var times [2][]time.Duration

@@ -20,6 +20,7 @@ import (
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/hostcase"
 	"github.com/tracon-go/tracon/internal/rootfs"
 )
 
@@ -136,7 +137,7 @@ func TestRuntimeHidesTheHost(t *testing.T) {
 	const canary = "/usr/bin/setpriv"
 	s, d := runtimeFolder(t)
 	e, _ := open(t, sandbox.Config{Images: s})
-	inside, outside := executortest.NewWorld(inRuntime(t, s, d, "sh", "py")), executortest.NewWorld(interpreters(t))
+	inside, outside := executortest.NewWorld(inRuntime(t, s, d, "sh", "py")), executortest.NewWorld(hostcase.Interpreters(t))
 	for _, tc := range []struct{ name, text, here, host string }{
 		{"a program of the host", "[ -e " + canary + " ] && echo there || echo no\n", "no\n", "there\n"},
 		{"a folder of the runtime", "cat /srv/data 2>/dev/null || echo no\n", "data", "no\n"},

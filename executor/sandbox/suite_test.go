@@ -3,37 +3,18 @@
 package sandbox_test
 
 import (
-	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
-	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
-
-// interpreters finds what the suite's dialects need. It fails where one is
-// missing: a dialect that is left out proves nothing.
-func interpreters(t testing.TB) map[string]gate.Interpreter {
-	t.Helper()
-	found := map[string]gate.Interpreter{}
-	for _, ext := range []string{"sh", "py", "js"} {
-		f, err := interpreter.Find(t.Context(), ext)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found[ext] = f.Interpreter()
-	}
-	return found
-}
 
 // script returns the order of a script that is alone in its skill.
 func script(ext, text string) executortest.Order {
@@ -69,40 +50,18 @@ func open(t testing.TB, c sandbox.Config) (*sandbox.Executor, string) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-		if left := append(list(c.Runtime), leftovers(c.Runtime)...); len(left) > 0 {
+		if left := append(hostcase.List(c.Runtime), leftovers(c.Runtime)...); len(left) > 0 {
 			t.Errorf("case 40: after Close there is still %q", left)
 		}
 	})
 	return e, c.Runtime
 }
 
-func list(dir string) []string {
-	entries, _ := os.ReadDir(dir)
-	var names []string
-	for _, e := range entries {
-		names = append(names, filepath.Join(dir, e.Name()))
-	}
-	return names
-}
-
 // leftovers returns the folders of runs below the runtime folder, the cgroups of
 // runs, and children of this process.
 func leftovers(runtime string) []string {
-	var left []string
-	for _, path := range list(runtime) {
-		if name := filepath.Base(path); !strings.HasSuffix(name, ".lock") {
-			left = append(left, list(path)...)
-			for _, dir := range cgroups(name) {
-				runs, _ := filepath.Glob(filepath.Join(dir, "tenant-*/*"))
-				for _, run := range runs {
-					if info, err := os.Stat(run); err == nil && info.IsDir() {
-						left = append(left, run)
-					}
-				}
-			}
-		}
-	}
-	return append(left, children()...)
+	left := append(hostcase.Runs(runtime), hostcase.Below(hostcase.Cgroups(hostcase.Instances(runtime)...), "tenant-*/*")...)
+	return append(left, hostcase.Children()...)
 }
 
 // left returns what the runs of an executor have left, when it has let go of the
@@ -110,36 +69,6 @@ func leftovers(runtime string) []string {
 func left(e *sandbox.Executor, runtime string) []string {
 	sandbox.LetGo(e)
 	return leftovers(runtime)
-}
-
-// cgroups returns the cgroups of the instance, in whatever hierarchy.
-func cgroups(instance string) []string {
-	var found []string
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
-		name, ok := strings.CutPrefix(filepath.Base(path), "tracon-")
-		switch {
-		case !strings.HasPrefix(name, "instance-") || !ok:
-			return nil
-		case name == instance:
-			found = append(found, path)
-		}
-		return filepath.SkipDir // nothing of an instance lies below an instance
-	})
-	return found
-}
-
-// children returns the children of this process, zombies too.
-func children() []string {
-	var left []string
-	for _, path := range list("/proc") {
-		stat, _ := os.ReadFile(path + "/stat")
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(os.Getpid()) {
-			line, _ := os.ReadFile(path + "/cmdline")
-			left = append(left, fmt.Sprintf("process %s (%s) %q", path, f[0], line))
-		}
-	}
-	return left
 }
 
 // stands reports whether the wall stands here.
@@ -162,7 +91,7 @@ func TestConformance(t *testing.T) {
 	e, runtime := open(t, sandbox.Config{})
 	executortest.Run(t, executortest.Setup{
 		New:          func(executortest.T) executor.Executor { return e },
-		Interpreters: interpreters(t),
+		Interpreters: hostcase.Interpreters(t),
 		Leftovers:    func() []string { return left(e, runtime) },
 		Lacks:        executortest.Lacks{Memory: !stands(t, e, "memory")},
 	})

@@ -15,13 +15,14 @@ import (
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // underWay starts runs that wait, one for each tenant named, and returns the
 // cgroups of the runs, by hierarchy, while all wait.
 func underWay(t *testing.T, e *sandbox.Executor, runtime string, tenants ...string) map[string][]string {
 	t.Helper()
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	var over sync.WaitGroup
 	t.Cleanup(over.Wait)
@@ -39,9 +40,9 @@ func underWay(t *testing.T, e *sandbox.Executor, runtime string, tenants ...stri
 	}
 	sandbox.LetGo(e) // those that were made ahead are in no run's cgroup, but in the tenant's
 	found := map[string][]string{}
-	for _, path := range list(runtime) {
+	for _, path := range hostcase.List(runtime) {
 		if name := filepath.Base(path); !strings.HasSuffix(name, ".lock") {
-			for _, dir := range cgroups(name) {
+			for _, dir := range hostcase.Cgroups(name) {
 				runs, err := filepath.Glob(filepath.Join(dir, "tenant-*/*/cgroup.procs"))
 				if err != nil {
 					t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 const syscallOf = "import ctypes, os, errno, sys\nlibc = ctypes.CDLL(None, use_errno=True)\ndef call(*a):\n  r = libc.syscall(*a)\n  return r if r >= 0 else errno.errorcode[ctypes.get_errno()]\n"
@@ -25,7 +26,7 @@ const syscallOf = "import ctypes, os, errno, sys\nlibc = ctypes.CDLL(None, use_e
 // where one can be.
 func TestWalls(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	canary := filepath.Join(t.TempDir(), "canary")
 	if err := os.WriteFile(canary, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
@@ -92,7 +93,7 @@ func TestWalls(t *testing.T) {
 // whoever reads the notes; asking without end wears nobody out.
 func TestRefusedSocketsAreNoted(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	const ask = "import socket\nn = 0\nfor i in range(%d):\n  try: socket.socket(socket.%s)\n  except OSError: n += 1\nprint(n)\n"
 	for _, tc := range []struct {
 		name, text, want string
@@ -180,7 +181,7 @@ func TestFoldersAreChecked(t *testing.T) {
 // A policy with too little memory for the files is told so before anything starts.
 func TestTooLittleMemory(t *testing.T) {
 	e, _ := open(t, sandbox.Config{})
-	w := executortest.NewWorld(interpreters(t))
+	w := executortest.NewWorld(hostcase.Interpreters(t))
 	o := script("sh", "true\n")
 	o.Files = append(o.Files, bundle.File{Path: "big", Data: slices.Repeat([]byte("x"), 7<<20)})
 	o.Policy.Memory = 8 << 20

@@ -102,6 +102,7 @@ var rooms = map[string]rule{
 	"internal/ownfile":     {"", "golang.org/x/sys", true, "small files of the program's own, durable"},
 	"internal/pgserver":    {"", "", true, "a suite: a PostgreSQL of a package's own for its tests"},
 	"internal/rootfs":      {"", "", true, "root file systems of this machine's programs, for tests"},
+	"internal/hostcase":    {"executor/interpreter gate", "", false, "what runs leave on a host, for the tests of the executors of this host"},
 	"internal/runnercase":  {". audit executor executor/executortest executor/executortest/hostile executor/interpreter executor/process executor/sandbox gate serve/limit serve/runnerapi store/memstore", "", false, "a runner service in another process, for the tests of the executors that send scripts away"},
 	"internal/spool":       {"bundle", "", true, "the files of a skill on disk while it is read"},
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},
@@ -144,12 +145,12 @@ var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/go
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
-var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/rootfs", "internal/pgserver", "internal/runnercase", "internal/toolcase", "store/storetest"}
+var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/hostcase", "internal/rootfs", "internal/pgserver", "internal/runnercase", "internal/toolcase", "store/storetest"}
 
 // bans are packages of the standard library that only some rooms may import.
 // A name that ends in "/..." covers those below it.
 var bans = map[string]struct{ rooms, why string }{
-	"os/exec":        {"executor/... internal/pgserver internal/runnercase", "only executors start processes, and what serves tests"},
+	"os/exec":        {"executor/... internal/hostcase internal/pgserver internal/runnercase", "only executors start processes, and what serves tests"},
 	"math/rand":      {"", "what is guessed from outside must come from crypto/rand"},
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
@@ -157,7 +158,7 @@ var bans = map[string]struct{ rooms, why string }{
 	"net/http":       {"examples/embed executor/remote internal/cli internal/conformance internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
 	"net":            {"executor/executortest/hostile executor/fleet internal/broker internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
-	"testing":        {"internal/gatecase internal/pgserver internal/runnercase internal/toolcase store/storetest", "a binary does not link testing"},
+	"testing":        {"internal/gatecase internal/hostcase internal/pgserver internal/runnercase internal/toolcase store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},
 	"runtime/debug":  {"internal/cli internal/daemon", "the version comes from the build, and is read once"},
 	"log":            {"examples/...", "log/slog, with what may be logged"},
