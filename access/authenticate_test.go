@@ -100,7 +100,7 @@ func TestAuthenticatePlatform(t *testing.T) {
 	}
 }
 
-// W02: every credential that lets nobody in has the one error, whatever the reason, and
+// W02, T15: every credential that lets nobody in has the one error, whatever the reason, and
 // an id that nobody has costs the same questions as a wrong secret.
 func TestAuthenticateFails(t *testing.T) {
 	s, other := access.NewSecret(), access.NewSecret()
@@ -122,6 +122,7 @@ func TestAuthenticateFails(t *testing.T) {
 		{"no role", s.Reveal(), func(b *book) { b.key.Roles = nil }, []string{"key", "tenant"}},
 		{"a tenant that nobody made", s.Reveal(), func(b *book) { b.tenant = access.Tenant{} }, []string{"key", "tenant"}},
 		{"a tenant that is off", s.Reveal(), func(b *book) { b.tenant.Off = true }, []string{"key", "tenant"}},
+		{"a tenant that was deleted, and is not off", s.Reveal(), func(b *book) { b.tenant.Deleted = now }, []string{"key", "tenant"}},
 		{"a tenant's role without a tenant", s.Reveal(), func(b *book) { b.key.Tenant = "" }, []string{"key", "tenant"}},
 		{"the platform's role with a tenant", s.Reveal(), func(b *book) { b.key.Roles = roles(access.Platform) }, []string{"key", "tenant"}},
 	} {
@@ -179,6 +180,7 @@ func TestAdmit(t *testing.T) {
 		{"a role that is none", principal("t", roles("root")), func(*book) {}, access.ErrCredential},
 		{"a tenant that nobody made", principal("u", roles(access.Reader)), func(*book) {}, access.ErrCredential},
 		{"a tenant that is off", principal("t", roles(access.Reader)), func(b *book) { b.tenant.Off = true }, access.ErrCredential},
+		{"a tenant that was deleted, and is not off", principal("t", roles(access.Reader)), func(b *book) { b.tenant.Deleted = now }, access.ErrCredential},
 	} {
 		b := made(access.NewSecret())
 		tt.change(b)

@@ -48,6 +48,7 @@ func TestQuotaOr(t *testing.T) {
 	}
 }
 
+// T15: what is no tenant is not kept, nor is one that was deleted and would be let in.
 func TestTenantValidate(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -56,6 +57,8 @@ func TestTenantValidate(t *testing.T) {
 	}{
 		{"good", func(*access.Tenant) {}, true},
 		{"off", func(x *access.Tenant) { x.Off = true }, true},
+		{"deleted", func(x *access.Tenant) { x.Off, x.Deleted = true, now }, true},
+		{"deleted, and not off", func(x *access.Tenant) { x.Deleted = now }, false},
 		{"a rate", func(x *access.Tenant) { x.Rates.Requests = 0.01 }, true},
 		{"zero", func(x *access.Tenant) { *x = access.Tenant{} }, false},
 		{"the host's name", func(x *access.Tenant) { x.Name = "@host" }, false},

@@ -197,6 +197,39 @@ func TestDeletedTenantGetsNothing(t *testing.T) {
 	})
 }
 
+// T15: nor is anything taken away below a run that was admitted between the first look
+// and the mark: the tenant stays deleted, and said again when the run has ended the
+// deletion goes on.
+func TestDeleteTenantWaitsForARunOfThatMoment(t *testing.T) {
+	each(t, func(h house) {
+		ctx := h.Context()
+		a, _, own := h.tenants()
+		run := idAt(now, 99)
+		d := retention.Deleting{Admin: a, Store: h.store, Log: h.log, By: operator, Tenant: "acme", Seen: func(access.Tenant) error {
+			_, err := h.log.Append(ctx, audit.Entry{Tenant: "acme", Kind: audit.Admission, Run: run})
+			return err
+		}}
+		if got, err := retention.DeleteTenant(ctx, d); !errors.Is(err, admin.ErrUnderWay) || got.UnderWay != 1 || got.Calls != 0 || got.Contents != 0 {
+			h.Errorf("with a run: %+v, error %v", got, err)
+		}
+		if tenant, err := a.Tenant(ctx, "acme"); err != nil || !tenant.Off || tenant.Deleted.IsZero() {
+			h.Errorf("it is %+v, error %v", tenant, err)
+		}
+		if calls, err := h.store.Calls(ctx, "acme", toolcall.Filter{}); err != nil || len(calls) != 3 {
+			h.Errorf("%d records, want 3, error %v", len(calls), err)
+		}
+		if _, err := h.store.Content(ctx, "acme", own["acme"]); err != nil {
+			h.Error("its content:", err)
+		}
+		_, err := h.log.Append(ctx, audit.Entry{Tenant: "acme", Kind: audit.Ending, Run: run, Facts: audit.Facts("ending", "exited")})
+		h.must(err)
+		d.Seen = nil
+		if got, err := retention.DeleteTenant(ctx, d); err != nil || got != (retention.Deletion{Calls: 3, Contents: 1}) {
+			h.Errorf("said again: %+v, error %v", got, err)
+		}
+	})
+}
+
 // T15: below a run that is under way nothing is taken away, also when only the
 // platform may ask.
 func TestDeleteTenantWaitsForRuns(t *testing.T) {

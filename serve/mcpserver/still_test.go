@@ -36,9 +36,10 @@ func (b before) Run(ctx context.Context, call gate.Call) (tracon.Outcome, error)
 func TestModelsCallIsAskedForAgain(t *testing.T) {
 	const stateless = "2026-07-28"
 	operator := access.Principal{Tenant: "acme", Actor: "bot", Key: "1", Roles: []access.Role{access.Operator}}
-	reader, another := operator, operator
+	reader, foreign, another := operator, operator, operator
 	reader.Roles = []access.Role{access.Reader}
-	another.Tenant = "other"
+	foreign.Tenant = "other"
+	another.Actor = "somebody else"
 	root := toolcase.Folder(t, "shout")
 	for _, tt := range []struct {
 		name  string
@@ -50,7 +51,8 @@ func TestModelsCallIsAskedForAgain(t *testing.T) {
 		{"it holds", operator, true, nil, 1},
 		{"it is revoked", access.Principal{}, false, nil, 0},
 		{"it may only read", reader, true, nil, 0},
-		{"it is another tenant's", another, true, nil, 0},
+		{"it is another tenant's", foreign, true, nil, 0},
+		{"it is somebody else's of the tenant", another, true, nil, 0},
 		{"nobody knows", access.Principal{}, false, errors.New("the store is away"), 0},
 	} {
 		for _, version := range []string{"2025-11-25", stateless} {
