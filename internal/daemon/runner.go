@@ -56,7 +56,7 @@ func ServeRunner(ctx context.Context, c *config.Config, o RunnerOptions) (err er
 	if err := ownfile.MakeFolder(c.Data); err != nil {
 		return fmt.Errorf("the data folder: %w; make it, or name another with --data", err)
 	}
-	lock, err := ownfile.TryLock(filepath.Join(c.Data, lockFile))
+	lock, err := ownfile.TakeSigned(ctx, filepath.Join(c.Data, lockFile))
 	if err != nil {
 		return fmt.Errorf("the data folder: %w", err)
 	}

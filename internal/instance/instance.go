@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/internal/holder"
 	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/ownfile"
 	"github.com/tracon-go/tracon/internal/strictjson"
@@ -36,6 +37,7 @@ type About struct {
 	Size    uint64    `json:"size"` // of the log when it started
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
+	Process string    `json:"process,omitempty"` // as [holder.Self] tells it
 }
 
 // A Dead is an instance that ended without closing.
@@ -79,7 +81,7 @@ func Start(ctx context.Context, folder, name string, size uint64, bury func(cont
 		}
 	}
 	i := &Instance{folder: folder, id: name}
-	if err := i.make(About{size, os.Getpid(), time.Now().UTC()}); err != nil {
+	if err := i.make(About{size, os.Getpid(), time.Now().UTC(), holder.Self()}); err != nil {
 		return nil, fmt.Errorf("instance: %w", errors.Join(err, i.end()))
 	}
 	return i, nil
@@ -132,7 +134,7 @@ func sweep(ctx context.Context, folder string, bury func(context.Context, Dead) 
 			continue
 		}
 		i := &Instance{folder: folder, id: name}
-		if i.lock, err = ownfile.TryLock(i.path(fileSuffix)); err != nil {
+		if i.lock, err = ownfile.TakeLock(ctx, i.path(fileSuffix), heldBy); err != nil {
 			return fmt.Errorf("instance: %w", err)
 		}
 		if i.lock == nil {
@@ -152,8 +154,8 @@ func sweep(ctx context.Context, folder string, bury func(context.Context, Dead) 
 // dead reads what i left.
 func (i *Instance) dead() Dead {
 	d := Dead{ID: i.id}
-	if text, err := ownfile.Read(i.path(fileSuffix), maxFile); err != nil || strictjson.Unmarshal(text, &d.About) != nil {
-		d.About = About{} // it was cut while it was made
+	if text, err := ownfile.Read(i.path(fileSuffix), maxFile); err == nil {
+		d.About = about(text)
 	}
 	counts, err := ownfile.Read(i.path(countSuffix), audit.CountKinds*placeBytes)
 	if err != nil {
@@ -170,6 +172,17 @@ func (i *Instance) dead() Dead {
 	}
 	return d
 }
+
+// about is what the text of an instance's file says; zero where it was cut while it was made.
+func about(text []byte) About {
+	var a About
+	if strictjson.Unmarshal(text, &a) != nil {
+		return About{}
+	}
+	return a
+}
+
+func heldBy(text []byte) string { return about(text).Process }
 
 // end removes the files of i: the one that tells of it last.
 func (i *Instance) end() error {
@@ -236,7 +249,7 @@ func place(b []byte) (e audit.Entry, ok bool, err error) {
 
 // Lives reports whether the process that is the instance name still has its lock.
 // It has the lock itself for a moment where nobody does: who starts at that
-// moment leaves that instance to the next start.
+// moment waits for it.
 func Lives(folder, name string) (bool, error) {
 	if !id.Valid(name) {
 		return false, nil

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/tracon-go/tracon/internal/holder"
 )
 
 // Errors of this package.
@@ -251,6 +253,48 @@ func tryLock(path string, how int) (*Lock, error) {
 		return nil, f.Close()
 	}
 	return &Lock{f}, nil
+}
+
+// patience is how long the lock of a dead process is waited for: a child that it forked has
+// it until it has become its program.
+const patience = 10 * time.Second
+
+// maxSigned is how many bytes the file of a lock may have.
+const maxSigned = 64 << 10
+
+// TakeLock is TryLock for a lock whose file tells who holds it: holder finds that in the
+// file's text, as [holder.Self] gave it. What a dead process still holds is waited for, at
+// most ten seconds. It returns nil where somebody else holds it, or ctx is done.
+func TakeLock(ctx context.Context, path string, by func(text []byte) string) (*Lock, error) {
+	l, err := TryLock(path)
+	if l != nil || err != nil {
+		return l, err
+	}
+	if text, err := Read(path, maxSigned); err != nil || !holder.Dead(by(text)) {
+		return nil, nil // who removes it meanwhile holds it
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if l, err = WaitLock(ctx, path); err != nil && ctx.Err() != nil {
+		return nil, nil
+	}
+	return l, err
+}
+
+// TakeSigned is TakeLock for a file that is there for its lock alone. It says in it who
+// has it.
+func TakeSigned(ctx context.Context, path string) (*Lock, error) {
+	l, err := TakeLock(ctx, path, func(text []byte) string { return string(text) })
+	if l == nil || err != nil {
+		return nil, err
+	}
+	if err = l.f.Truncate(0); err == nil {
+		_, err = l.f.WriteAt([]byte(holder.Self()), 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("signing the lock %s: %w", path, err), l.Close())
+	}
+	return l, nil
 }
 
 // again is how long WaitLock waits before it tries again.

@@ -2,9 +2,12 @@ package box
 
 import (
 	"crypto/rand"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/internal/holder"
 	"golang.org/x/sys/unix"
 )
 
@@ -115,5 +119,38 @@ func TestYoungLineage(t *testing.T) {
 	}
 	if n, err := ok.Stop(); n != 2 || err != nil {
 		t.Errorf("stopped %d, %v", n, err)
+	}
+}
+
+// Case 40: the lock of a host that was killed just when it forked is held by the child for
+// a moment. Its folder goes all the same, and one of a host that lives stays.
+func TestLockOfADeadHost(t *testing.T) {
+	mine := strings.Fields(holder.Self())
+	for _, c := range []struct {
+		name, holder string
+		gone         bool
+	}{
+		{"dead", strings.Join([]string{mine[0], mine[1], "1"}, " "), true}, // that number has another process now
+		{"alive", holder.Self(), false},
+		{"before it said who it is", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			left := filepath.Join(dir, "instance-"+strings.Repeat("A", 26))
+			must(t, os.MkdirAll(left, 0o700), os.WriteFile(left+lockSuffix, []byte(c.holder), 0o600))
+			child, err := os.Open(left + lockSuffix)
+			must(t, err, unix.Flock(int(child.Fd()), unix.LOCK_EX))
+			if c.gone {
+				time.AfterFunc(100*time.Millisecond, func() { child.Close() })
+			} else {
+				defer child.Close()
+			}
+			i, warning, err := OpenInstance(dir, nil)
+			must(t, err, warning)
+			defer i.Close()
+			if _, err := os.Lstat(left); c.gone != errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("gone %t, want %t (%v)", !c.gone, c.gone, err)
+			}
+		})
 	}
 }

@@ -6,13 +6,17 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tracon-go/tracon/internal/holder"
 )
 
 // An Instance is the folder of one executor of one process, and a lock beside it
@@ -71,6 +75,9 @@ func OpenInstance(runtime string, dead func(name, dir string)) (i *Instance, war
 	if i.lock == nil {
 		return nil, warning, errors.New("box: another process takes every lock in the runtime folder")
 	}
+	if _, err := i.lock.WriteString(holder.Self()); err != nil {
+		return nil, warning, fmt.Errorf("box: the lock of an instance: %w", err)
+	}
 	i.dir = filepath.Join(runtime, i.name)
 	if i.folder, err = makeDir(i.runtime, i.name); err != nil {
 		return nil, warning, fmt.Errorf("box: the folder of an instance: %w", err)
@@ -122,6 +129,25 @@ func takeLock(folder *os.File, name string, flags int) (*os.File, error) {
 	return nil, nil
 }
 
+// How long, and how often, the lock of a dead process is asked for: a child that it forked
+// has it until it has become its program.
+const (
+	patience = 10 * time.Second
+	again    = 5 * time.Millisecond
+)
+
+// heldByDead reports whether the process that says in the lock file that it has the lock
+// is dead.
+func heldByDead(folder *os.File, name string) bool {
+	f, err := openAt(folder, name, unix.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 1<<10))
+	return err == nil && holder.Dead(string(text))
+}
+
 // sweep removes the instances of dead processes.
 func sweep(folder *os.File, dir string, dead func(name, dir string)) error {
 	names, err := folder.Readdirnames(-1)
@@ -137,6 +163,10 @@ func sweep(folder *os.File, dir string, dead func(name, dir string)) error {
 		}
 		done[name] = true
 		lock, err := takeLock(folder, name+lockSuffix, 0)
+		for end := time.Now().Add(patience); lock == nil && err == nil && heldByDead(folder, name+lockSuffix) && time.Now().Before(end); {
+			time.Sleep(again)
+			lock, err = takeLock(folder, name+lockSuffix, 0)
+		}
 		if err != nil {
 			errs = append(errs, err)
 		}
