@@ -53,14 +53,21 @@ func key(t testing.TB, seed []byte) nats.Option {
 
 // rawRunner is the link of a runner that answers at each subject as f tells. It is
 // refused nothing that it asks for.
-func (g *ground) rawRunner(name string, f map[string]func(*nats.Msg) *nats.Msg) *nats.Conn {
+func (g *ground) rawRunner(name string, f map[string]func(*nats.Msg) *nats.Msg) {
+	g.t.Helper()
+	g.rawRunnerThat(name, func(*nats.Conn) map[string]func(*nats.Msg) *nats.Msg { return f })
+}
+
+// rawRunnerThat is rawRunner for answers that are said over its link too: it is there
+// before the first of them is asked for.
+func (g *ground) rawRunnerThat(name string, of func(*nats.Conn) map[string]func(*nats.Msg) *nats.Msg) {
 	g.t.Helper()
 	c, err := nats.Connect("nats://"+g.server.Address(), key(g.t, g.seeds[name]))
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	g.t.Cleanup(c.Close)
-	for subject, answer := range f {
+	for subject, answer := range of(c) {
 		hear := func(m *nats.Msg) {
 			if a := answer(m); a != nil {
 				a.Subject = m.Reply
@@ -79,7 +86,6 @@ func (g *ground) rawRunner(name string, f map[string]func(*nats.Msg) *nats.Msg) 
 	if err := c.Flush(); err != nil {
 		g.t.Fatal(err)
 	}
-	return c
 }
 
 func message(body string, headers ...string) *nats.Msg {
@@ -208,13 +214,12 @@ func TestWordsOfAnotherRun(t *testing.T) {
 	g := newGround(t, "one")
 	e := g.executor(nil)
 	handed := make(chan []byte, 1) // the run's text
-	var c *nats.Conn
-	begun := func(m *nats.Msg) *nats.Msg {
+	begun := func(c *nats.Conn, m *nats.Msg) {
 		text := <-handed
 		run, err := wire.ReadRun(bytes.NewReader(text), int64(len(text)))
 		if err != nil {
 			t.Error(err)
-			return nil
+			return
 		}
 		say := func(kind, of string, body []byte) {
 			e := message(string(body), "Tracon-Kind", kind, "Tracon-Run", of, "Tracon-Size", strconv.Itoa(len(body)), "Tracon-SHA256", hash(body))
@@ -232,12 +237,13 @@ func TestWordsOfAnotherRun(t *testing.T) {
 		say("problem", "another", refusal)
 		say("answer", "another", []byte("{}"))
 		say("answer", run.More.ID, own)
-		return nil
 	}
-	c = g.rawRunner("one", map[string]func(*nats.Msg) *nats.Msg{
-		at + "offer.>":        func(*nats.Msg) *nats.Msg { return message(`{"runner":"one","member":"0","lacks":false}`) },
-		at + "at.one.0.put":   func(m *nats.Msg) *nats.Msg { handed <- m.Data; return message("") },
-		at + "at.one.0.begin": begun,
+	g.rawRunnerThat("one", func(c *nats.Conn) map[string]func(*nats.Msg) *nats.Msg {
+		return map[string]func(*nats.Msg) *nats.Msg{
+			at + "offer.>":        func(*nats.Msg) *nats.Msg { return message(`{"runner":"one","member":"0","lacks":false}`) },
+			at + "at.one.0.put":   func(m *nats.Msg) *nats.Msg { handed <- m.Data; return message("") },
+			at + "at.one.0.begin": func(m *nats.Msg) *nats.Msg { begun(c, m); return nil },
+		}
 	})
 	res, err := e.Execute(t.Context(), g.request(executortest.Order{}))
 	if err != nil || string(res.Stdout) != "of this run" {
