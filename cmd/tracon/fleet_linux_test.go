@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"encoding/pem"
 	"fmt"
 	"maps"
@@ -181,10 +182,17 @@ func (f *aFleet) runs(c *client.Client, from, n int, middle func()) map[string]s
 			if err != nil {
 				f.t.Error(err)
 			}
-			how := "lost"
+			var how string
 			run, err := c.StartRun(f.t.Context(), client.NewRun{Skill: "s", Script: "s.sh", Arguments: arguments}, client.RunOptions{})
-			if err == nil && run.State == client.RunEnded {
+			switch {
+			case errors.Is(err, client.ExecutorUnavailable): // a run that was not started has no outcome
+				how = string(client.ExecutorUnavailable)
+			case err != nil:
+				how = "lost: " + err.Error()
+			case run.State == client.RunEnded:
 				how = run.Code
+			default:
+				how = "lost: " + string(run.State)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -240,7 +248,7 @@ func (f *aFleet) holds(ended map[string]string, from, n int) {
 	counts := map[string]int{}
 	for _, how := range ended {
 		counts[how]++
-		if how != "" && how != "unknown" && how != "executor_unavailable" {
+		if how != "" && how != "unknown" && how != string(client.ExecutorUnavailable) {
 			f.t.Errorf("R26: a run ended as %q", how)
 		}
 	}
