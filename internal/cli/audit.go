@@ -21,7 +21,7 @@ func (a *app) auditCmd() *cobra.Command {
 		a.auditListCmd(), a.auditVerifyCmd(), a.auditProveCmd(),
 		group("receipt", "Check what proves an entry",
 			`  tracon audit receipt check receipt`,
-			a.receiptCheckCmd()), a.auditCheckpointCmd(), a.auditExportCmd(),
+			a.receiptCheckCmd()), a.auditCheckpointCmd(), a.auditExportCmd(), a.auditHistoryCmd(),
 		a.acceptLossCmd(), a.rotateKeyCmd())
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 
@@ -259,8 +260,9 @@ func (a *app) auditExportCmd() *cobra.Command {
 		Use:   "export",
 		Short: "Write the entries as JSON, one a line",
 		Long: `Writes the entries of the tenant as JSON, one a line, the oldest first, each with
-its leaf: the very bytes that are hashed, in base64. It reads as it writes, so its
-memory does not grow with the log.`,
+its leaf: the very bytes that are hashed, in base64. ` + "`tracon audit history`" + ` checks
+such a file, without the log. It reads as it writes, so its memory does not grow
+with the log.`,
 		Example: `  tracon audit export >log.jsonl
   tracon audit export --all-tenants --from 1000 --out log.jsonl`,
 		Args: cobra.NoArgs,
@@ -285,7 +287,7 @@ memory does not grow with the log.`,
 				if out == "" && a.outTTY { // the entries themselves are on the terminal
 					show = func(uint64) {}
 				}
-				return export(ctx, b, f, json.NewEncoder(w), show)
+				return export(ctx, b, f, w, show)
 			})
 		},
 	}
@@ -294,9 +296,8 @@ memory does not grow with the log.`,
 	return cmd
 }
 
-func export(ctx context.Context, b backend, f entryFilter, enc *json.Encoder, show func(done uint64)) error {
+func export(ctx context.Context, b backend, f entryFilter, w io.Writer, show func(done uint64)) error {
 	var done uint64
-	enc.SetEscapeHTML(false)
 	for leaf, err := range b.Entries(ctx, f) {
 		if err != nil {
 			return err
@@ -304,15 +305,24 @@ func export(ctx context.Context, b backend, f entryFilter, enc *json.Encoder, sh
 		if !f.takes(leaf.Entry) {
 			continue
 		}
-		err = enc.Encode(struct {
-			entryJSON
-			Leaf string `json:"leaf"`
-		}{toEntryJSON(leaf), base64.StdEncoding.EncodeToString(leaf.Bytes)})
+		line, err := encodeExported(leaf)
 		if err != nil {
+			return err
+		}
+		if _, err := w.Write(append(line, '\n')); err != nil {
 			return err
 		}
 		done++
 		show(done)
 	}
 	return nil
+}
+
+// encodeExported writes a line of an export, without its end.
+func encodeExported(leaf audit.Leaf) ([]byte, error) {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(exportedJSON{toEntryJSON(leaf), base64.StdEncoding.EncodeToString(leaf.Bytes)})
+	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), err
 }

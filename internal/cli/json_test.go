@@ -54,6 +54,7 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		{words: "audit prove 0"},
 		{words: "audit receipt check receipt", fails: true},
 		{words: "audit export"},
+		{words: "audit history nowhere", fails: true},
 		{words: "audit rotate-key"},
 		{words: "audit accept-loss --reason x", fails: true},
 		{words: "retention show"},

@@ -77,6 +77,7 @@ var places = []struct {
 	{"audit receipt check receipt", asked, folder},
 	{"audit checkpoint", asked, asked},
 	{"audit export", asked, asked},
+	{"audit history log.jsonl", "works on this machine alone", folder},
 	{"audit rotate-key", asked, asked},
 	{"audit accept-loss --reason x", "works on this machine alone", folder},
 	{"witness serve", "works on this machine alone", folder},
