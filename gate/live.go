@@ -117,12 +117,20 @@ func (l *Live) Chunks() <-chan Chunk {
 	return l.chunks
 }
 
-// Dropped returns how many bytes nobody was there to take.
+// Dropped returns how many bytes nobody was there to take, or were lost on their way.
 func (l *Live) Dropped() int64 {
 	if l == nil {
 		return 0
 	}
 	return l.dropped.Load()
+}
+
+// Lost adds bytes to those of [Live.Dropped]: an executor that has a script run
+// elsewhere calls it for output that did not come. Zero or less adds nothing.
+func (l *Live) Lost(n int64) {
+	if l != nil && n > 0 {
+		l.dropped.Add(n)
+	}
 }
 
 // Send offers a copy of data and never blocks. After Close it does nothing. Of a call

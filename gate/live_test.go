@@ -19,6 +19,11 @@ func TestLiveNeverBlocks(t *testing.T) {
 		if got := l.Dropped(); got != 9 {
 			t.Errorf("%d bytes are dropped, want 9", got)
 		}
+		l.Lost(1 << 20)
+		l.Lost(-1)
+		if got := l.Dropped(); got != 9+1<<20 {
+			t.Errorf("%d bytes are dropped or lost, want %d", got, 9+1<<20)
+		}
 		l.Close()
 		l.Close()
 		l.Send(gate.Stderr, []byte("late"))
@@ -29,8 +34,8 @@ func TestLiveNeverBlocks(t *testing.T) {
 				t.Errorf("got %v", c)
 			}
 		}
-		if n != 2 || l.Dropped() != 9 {
-			t.Errorf("%d chunks, %d bytes dropped; want 2 and 9", n, l.Dropped())
+		if n != 2 || l.Dropped() != 9+1<<20 {
+			t.Errorf("%d chunks, %d bytes dropped; want 2 and 9 and those that were lost", n, l.Dropped())
 		}
 	})
 }
@@ -65,6 +70,7 @@ func TestLiveHoldsTheDefault(t *testing.T) {
 func TestNilLive(t *testing.T) {
 	var l *gate.Live
 	l.Send(gate.Stdout, []byte("x"))
+	l.Lost(1)
 	l.Start()
 	l.Close()
 	for range l.Chunks() {

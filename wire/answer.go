@@ -66,18 +66,25 @@ type Wall struct {
 //
 // One that wraps ErrTooLarge, ErrMalformed, or r's own.
 func ReadAnswer(r io.Reader, max int64) (Answer, error) {
-	// What must be there is a pointer here: a zero field says nothing.
-	var in struct {
-		ExitCode       *int        `json:"exitCode"`
-		StandardOutput *string     `json:"standardOutput"`
-		StandardError  *string     `json:"standardError"`
-		Truncated      bool        `json:"truncated"`
-		TimedOut       bool        `json:"timedOut"`
-		More           *AnswerMore `json:"tracon"`
-	}
+	var in answered
 	if err := read(r, orMost(max, MaxAnswer), &in); err != nil {
 		return Answer{}, err
 	}
+	return in.answer()
+}
+
+// answered is an Answer as it comes. What must be there is a pointer here: a zero field
+// says nothing.
+type answered struct {
+	ExitCode       *int        `json:"exitCode"`
+	StandardOutput *string     `json:"standardOutput"`
+	StandardError  *string     `json:"standardError"`
+	Truncated      bool        `json:"truncated"`
+	TimedOut       bool        `json:"timedOut"`
+	More           *AnswerMore `json:"tracon"`
+}
+
+func (in *answered) answer() (Answer, error) {
 	switch {
 	case in.StandardOutput == nil || in.StandardError == nil:
 		return Answer{}, malformed("the answer lacks standardOutput or standardError")
@@ -116,13 +123,20 @@ func (a Answer) Check() error {
 
 // Encode checks a and returns its JSON.
 func (a Answer) Encode() ([]byte, error) {
-	if err := a.Check(); err != nil {
+	if err := a.sendable(); err != nil {
 		return nil, err
 	}
-	if !utf8.ValidString(a.StandardOutput) || !utf8.ValidString(a.StandardError) {
-		return nil, malformed("a stream is not UTF-8")
-	}
 	return encode(a)
+}
+
+func (a Answer) sendable() error {
+	if err := a.Check(); err != nil {
+		return err
+	}
+	if !utf8.ValidString(a.StandardOutput) || !utf8.ValidString(a.StandardError) {
+		return malformed("a stream is not UTF-8")
+	}
+	return nil
 }
 
 // Streams returns what the script wrote, any bytes.
@@ -207,6 +221,9 @@ type Limits struct {
 
 // Knows reports whether the runner knows the member "tracon".
 func (i Info) Knows() bool { return slices.Contains(i.Protocols, Protocol) }
+
+// Shows reports whether the runner can show output before the end: see [LiveType].
+func (i Info) Shows() bool { return i.Knows() && slices.Contains(i.Protocols, ProtocolLive) }
 
 // ReadInfo reads an Info of at most [MaxSmall] bytes.
 func ReadInfo(r io.Reader) (Info, error) {

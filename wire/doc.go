@@ -8,6 +8,9 @@
 // are read without regard to ASCII case, a name that stands twice once its case
 // is folded is refused, and unknown members are ignored.
 //
+// A runner whose Info lists [ProtocolLive] can show output before the end, as the frames
+// of [LiveType].
+//
 // [ReadRun] and [ReadAnswer] read bounded, strictly, and check what can be
 // checked without knowing who asks. They decide nothing: that is for the gates.
 package wire
