@@ -17,6 +17,19 @@ func Adopt(folders Folders, skill, given bundle.Bundle, laid time.Time, reach st
 	return &Run{reach: reach, skill: folders.Skill, inputs: folders.Inputs, outputs: folders.Outputs, bundle: skill, given: given, laid: laid}
 }
 
+// AdoptNodes is Adopt for folders that are not this host's.
+func AdoptNodes(look Nodes, skill, given bundle.Bundle, laid time.Time, reach string) *Run {
+	return &Run{reach: reach, look: look, bundle: skill, given: given, laid: laid}
+}
+
+// nodes returns the folders that are looked at.
+func (r *Run) nodes() Nodes {
+	if r.look.Skill != nil {
+		return r.look
+	}
+	return Nodes{local{r.skill}, local{r.inputs}, local{r.outputs}}
+}
+
 // Folders are those of a run that are looked at when its script has ended.
 type Folders struct{ Skill, Inputs, Outputs *os.File }
 

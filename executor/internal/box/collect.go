@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 
@@ -44,16 +43,17 @@ type Harvest struct {
 // regular files that have no second name.
 func (r *Run) Collect(h Harvest) ([]bundle.File, []string) {
 	c := &collection{size: h.Bytes, count: h.Files, taken: map[string]taken{}}
-	c.outputs(r, h.Patterns)
-	c.inputs(r)
+	look := r.nodes()
+	c.outputs(look.Outputs, h.Patterns)
+	c.inputs(look.Inputs, r.given)
 	if r.folder != nil { // in a folder that was adopted, nothing lies beside outputs/ but the skill's own files
-		c.beside(r.folder)
+		c.beside(local{r.folder})
 	}
 	if c.unnamed > 0 {
 		c.notes = append(c.notes, fmt.Sprintf("%d more entries were not collected", c.unnamed))
 	}
 	slices.SortFunc(c.files, func(a, b bundle.File) int { return cmp.Compare(a.Path, b.Path) })
-	if note := r.thrown(); note != "" {
+	if note := r.thrown(look.Skill); note != "" {
 		c.notes = append(c.notes, note)
 	}
 	return c.files, c.notes
@@ -87,7 +87,7 @@ func (c *collection) skip(path, reason string) {
 }
 
 // outputs collects what lies below outputs/.
-func (c *collection) outputs(r *Run, patterns []string) {
+func (c *collection) outputs(outputs Node, patterns []string) {
 	var unasked notes.List
 	left, each := maxCompared, 0
 	for _, p := range patterns {
@@ -109,36 +109,36 @@ func (c *collection) outputs(r *Run, patterns []string) {
 			}
 			return false
 		},
-		file: func(f *os.File, path string, size int64) {
+		file: func(f Node, path string, size int64) {
 			c.file(f, OutputsDir+"/"+path, path, size)
 		},
 	}
-	w.run(r.outputs)
+	w.run(outputs)
 	if note := notes.Unasked(unasked); note != "" {
 		c.notes = append(c.notes, note)
 	}
 }
 
 // inputs collects the input files that the script changed or added.
-func (c *collection) inputs(r *Run) {
+func (c *collection) inputs(inputs Node, were bundle.Bundle) {
 	seen := map[string]bool{}
 	w := &walk{
 		root: InputsDir, skip: func(path, reason string) { seen[path] = true; c.skip(path, reason) },
 		wants: func(path string) bool { seen[InputsDir+"/"+path] = true; return true },
-		file: func(f *os.File, path string, size int64) {
-			text, _, given := r.given.Text(path)
+		file: func(f Node, path string, size int64) {
+			text, _, given := were.Text(path)
 			if given && int64(len(text)) == size && same(f, text) {
 				return
 			}
 			c.file(f, InputsDir+"/"+path, InputsDir+"/"+path, size)
 		},
 	}
-	w.run(r.inputs)
+	w.run(inputs)
 	if w.cut {
 		return
 	}
 	var deleted notes.List
-	for _, p := range r.given.Paths() {
+	for _, p := range were.Paths() {
 		if full := InputsDir + "/" + p; !seen[full] && !hasParent(seen, full) {
 			deleted.Add(full)
 		}
@@ -161,10 +161,10 @@ func hasParent(paths map[string]bool, p string) bool {
 
 // same reports whether the file holds the text and nothing more. It leaves f at
 // its beginning.
-func same(f *os.File, text string) bool {
+func same(f Node, text string) bool {
 	buf := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buf)
-	defer f.Seek(0, io.SeekStart)
+	defer f.Rewind()
 	for {
 		n, err := f.Read(buf[:])
 		if n > len(text) || string(buf[:n]) != text[:n] {
@@ -179,7 +179,7 @@ func same(f *os.File, text string) bool {
 
 // file keeps the file that lies at that path of the run's folder as name, unless
 // it is too much.
-func (c *collection) file(f *os.File, at, name string, size int64) {
+func (c *collection) file(f Node, at, name string, size int64) {
 	switch {
 	case c.isTaken(name):
 		c.skip(at, "outputs/ has a file of that name")
@@ -224,7 +224,7 @@ func (c *collection) isTaken(name string) bool {
 
 // beside names what was written next to outputs/, such as by the path
 // outputs/../x.
-func (c *collection) beside(folder *os.File) {
+func (c *collection) beside(folder Node) {
 	w := &walk{root: OutputsDir + "/..", skip: c.skip}
 	for _, name := range w.list(folder, "") {
 		if !slices.Contains([]string{SkillDir, InputsDir, OutputsDir, TmpDir, HomeDir}, name) {

@@ -33,6 +33,7 @@ type Run struct {
 	skill    *os.File
 	inputs   *os.File
 	outputs  *os.File
+	look     Nodes // the three, where they are not this host's
 	name     string
 	dir      string
 

@@ -4,7 +4,6 @@ package box
 
 import (
 	"cmp"
-	"os"
 	"path"
 
 	"github.com/tracon-go/tracon/bundle"
@@ -21,13 +20,13 @@ import (
 // size and sets the time back, or comes in the same tick as the laying out; a
 // note less is all the harm. The time of the last change (ctime) cannot be set
 // back, but changes with the mode too, and chmod is no write.
-func (r *Run) thrown() string {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(r.skill.Fd()), &st); err != nil {
+func (r *Run) thrown(skill Node) string {
+	st, err := skill.Stat()
+	if err != nil {
 		return ""
 	}
 	t := &thrown{run: r, dev: uint64(st.Dev), left: maxEntries, outputs: cmp.Or(r.reach, "../"+OutputsDir+"/")}
-	t.folder(r.skill, "", 0)
+	t.folder(skill, "", 0)
 	return notes.Thrown(t.list, t.outputs)
 }
 
@@ -39,7 +38,7 @@ type thrown struct {
 	outputs string // how the script reaches outputs/ from its folder
 }
 
-func (t *thrown) folder(folder *os.File, prefix string, depth int) {
+func (t *thrown) folder(folder Node, prefix string, depth int) {
 	names, more, err := readNames(folder, t.left)
 	if err != nil {
 		return
@@ -54,9 +53,9 @@ func (t *thrown) folder(folder *os.File, prefix string, depth int) {
 	}
 }
 
-func (t *thrown) entry(folder *os.File, name, path string, depth int) {
-	var st unix.Stat_t
-	if err := unix.Fstatat(int(folder.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+func (t *thrown) entry(folder Node, name, path string, depth int) {
+	st, err := folder.Lstat(name)
+	if err != nil {
 		return
 	}
 	text, _, ours := t.run.bundle.Text(path)
@@ -66,12 +65,12 @@ func (t *thrown) entry(folder *os.File, name, path string, depth int) {
 			t.outputs = OutputsDir + "/"
 		}
 	case kind == unix.S_IFDIR && depth < bundle.DefaultDepth:
-		f, err := openDir(folder, name)
+		f, err := folder.Open(name)
 		if err != nil {
 			return
 		}
 		defer f.Close()
-		if err := unix.Fstat(int(f.Fd()), &st); err == nil && uint64(st.Dev) == t.dev {
+		if st, err := f.Stat(); err == nil && uint64(st.Dev) == t.dev && st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			t.folder(f, path+"/", depth+1)
 		}
 	case kind == unix.S_IFREG && ours && st.Size == int64(len(text)) && !modified(st).After(t.run.laid):

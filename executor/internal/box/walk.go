@@ -3,10 +3,7 @@
 package box
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 
 	"github.com/tracon-go/tracon/bundle"
@@ -18,19 +15,19 @@ import (
 // and regular files that have no second name, and looks at no more than
 // maxEntries entries. Paths are given in their bytewise order, folder by folder.
 type walk struct {
-	root  string                                    // the folder's name in what skip gets
-	skip  func(path, reason string)                 // gets each entry that is not opened, with the root before it
-	wants func(path string) bool                    // asked for everything but folders
-	file  func(f *os.File, path string, size int64) // gets each file that is wanted
+	root  string                                // the folder's name in what skip gets
+	skip  func(path, reason string)             // gets each entry that is not opened, with the root before it
+	wants func(path string) bool                // asked for everything but folders
+	file  func(f Node, path string, size int64) // gets each file that is wanted
 
 	entries int // looked at
 	dev     uint64
 	cut     bool // not every entry was looked at
 }
 
-func (w *walk) run(folder *os.File) {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(folder.Fd()), &st); err != nil {
+func (w *walk) run(folder Node) {
+	st, err := folder.Stat()
+	if err != nil {
 		w.skip(w.root, "it cannot be read")
 		return
 	}
@@ -40,7 +37,7 @@ func (w *walk) run(folder *os.File) {
 
 func (w *walk) skipped(path, reason string) { w.skip(w.root+"/"+path, reason) }
 
-func (w *walk) folder(folder *os.File, prefix string, depth int) {
+func (w *walk) folder(folder Node, prefix string, depth int) {
 	for _, name := range w.list(folder, prefix) {
 		w.entry(folder, name, prefix+name, depth)
 	}
@@ -48,7 +45,7 @@ func (w *walk) folder(folder *os.File, prefix string, depth int) {
 
 // list returns the names in the folder, sorted. Beyond the bound it returns
 // those that the file system happened to give first, and says so.
-func (w *walk) list(folder *os.File, prefix string) []string {
+func (w *walk) list(folder Node, prefix string) []string {
 	names, more, err := readNames(folder, maxEntries-w.entries)
 	if err != nil {
 		w.cut = true
@@ -65,9 +62,8 @@ func (w *walk) list(folder *os.File, prefix string) []string {
 
 // readNames returns at most that many names of the folder, sorted, and whether
 // there are more.
-func readNames(folder *os.File, most int) (names []string, more bool, err error) {
-	names, err = folder.Readdirnames(most + 1)
-	if err != nil && !errors.Is(err, io.EOF) {
+func readNames(folder Node, most int) (names []string, more bool, err error) {
+	if names, err = folder.Names(most + 1); err != nil {
 		return nil, false, err
 	}
 	if len(names) > most {
@@ -77,11 +73,11 @@ func readNames(folder *os.File, most int) (names []string, more bool, err error)
 	return names, more, nil
 }
 
-func (w *walk) entry(folder *os.File, name, path string, depth int) {
+func (w *walk) entry(folder Node, name, path string, depth int) {
 	// A fifo or a device is never opened: it is looked at first, and opened without
 	// waiting, and looked at again through the descriptor.
-	var st unix.Stat_t
-	if err := unix.Fstatat(int(folder.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	st, err := folder.Lstat(name)
+	if err != nil {
 		w.skipped(path, "it cannot be read")
 		return
 	}
@@ -100,13 +96,13 @@ func (w *walk) entry(folder *os.File, name, path string, depth int) {
 		w.skipped(path, why)
 		return
 	}
-	f, err := openAt(folder, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := folder.Open(name)
 	if err != nil {
 		w.skipped(path, "it cannot be read")
 		return
 	}
 	defer f.Close()
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+	if st, err = f.Stat(); err != nil {
 		w.skipped(path, "it cannot be read")
 		return
 	}
