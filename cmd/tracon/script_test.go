@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -24,7 +25,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
 		main()
 	}
-	runnercase.Main(func() int { return pgserver.Main(m) }, map[string]func([]string) error{"nats": serveNATS})
+	runnercase.Main(func() int {
+		code := pgserver.Main(m)
+		if err := os.RemoveAll(program.dir); err != nil { // an empty name is no error: nothing was built
+			fmt.Fprintln(os.Stderr, err)
+			return max(code, 1)
+		}
+		return code
+	}, map[string]func([]string) error{"nats": serveNATS})
 }
 
 // TestScripts runs every file of testdata/script through the real binary, with
@@ -64,15 +72,36 @@ func kept(store string) func(string) (bool, error) {
 // changes the store, and the README's first command.
 var onPostgres = []string{"first", "grant", "skill", "explain", "killed", "files", "retention", "entries", "exit_codes"}
 
+// program is the real binary, which is built once: to link it takes seconds.
+var program struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// build returns the folder that the real binary is in.
+func build(t *testing.T) string {
+	t.Helper()
+	program.once.Do(func() {
+		if program.dir, program.err = os.MkdirTemp("", "built"); program.err != nil {
+			return
+		}
+		name := "tracon"
+		if runtime.GOOS == "windows" {
+			name += ".exe"
+		}
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(program.dir, name), ".").CombinedOutput(); err != nil {
+			program.err = fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	})
+	if program.err != nil {
+		t.Fatal(program.err)
+	}
+	return program.dir
+}
+
 func scripts(t *testing.T, p testscript.Params, more func(*testscript.Env) error) {
-	bin := t.TempDir()
-	name := "tracon"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	bin := build(t)
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)
