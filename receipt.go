@@ -3,6 +3,7 @@ package tracon
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/tracon-go/tracon/audit"
@@ -43,4 +44,52 @@ func (r *Runner) prove(ctx context.Context, j *job, out Outcome, err error) Outc
 	}
 	out.Proof = proof // of a call that failed too
 	return out
+}
+
+// later is the making of receipts that nobody waits for, one at a time.
+type later struct {
+	mu    sync.Mutex
+	busy  bool
+	due   bool   // one is to be made
+	index uint64 // of the newest admission
+}
+
+// proveLater has the log signed on past the call's entries: a receipt is made, and
+// nobody gets it. What ends while one is made is covered by the next, together.
+func (r *Runner) proveLater(_ context.Context, j *job, out Outcome, _ error) Outcome {
+	if r.receipts == nil {
+		return out
+	}
+	l := &r.later
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.due, l.index = true, max(l.index, j.req.Receipt().Index())
+	if !l.busy {
+		l.busy = true
+		r.out.Go(r.provesLater)
+	}
+	return out
+}
+
+func (r *Runner) provesLater() {
+	for {
+		index, due := r.later.next()
+		if !due {
+			return
+		}
+		ctx, stop := context.WithTimeout(context.Background(), receiptTime)
+		if _, err := r.receipts.Prove(ctx, index); err != nil {
+			r.log.Error("the log was not signed on behind a delivered call", "err", err)
+		}
+		stop()
+	}
+}
+
+// next returns the admission to cover, and false where all are.
+func (l *later) next() (index uint64, due bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due, l.due = l.due, false
+	l.busy = due
+	return l.index, due
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +12,10 @@ import (
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/audit/notary"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/store/memstore"
 )
 
 // late is filled when the log is there.
@@ -81,6 +85,62 @@ func TestReceipts(t *testing.T) {
 	if err != nil || !out.Proof.IsZero() || len(out.Notes) != 1 {
 		t.Errorf("without a receipt: got %+v, %v; want a note", out, err)
 	}
+}
+
+// B7, R30: whoever delivers a run does not wait for a receipt, which would be for nobody.
+// The log is signed on behind it, and one signature covers what ended meanwhile; a runner
+// that is closed has signed past every run.
+func TestDeliveredRunsAreSignedBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New()
+		receipts := &heldReceipts{let: make(chan struct{})}
+		shell := map[bool]string{true: `C:\sh.exe`, false: "/bin/sh"}[runtime.GOOS == "windows"]
+		reception := gate.Reception{Enabled: true, Runtimes: map[string]gate.Runtime{"sh": {Extension: "sh", Interpreter: gate.Interpreter{Path: shell}}}}
+		r, err := tracon.New(tracon.Config{Gate: gate.NewReceiver(gate.Receiving(reception), nil, audit.NewLog(st), ""), Executor: exits(0), Calls: st,
+			Receipts: receipts, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		source := []byte("echo\n")
+		var last uint64
+		for range 3 {
+			out, err := r.Deliver(t.Context(), gate.Delivery{Peer: gate.Peer{Name: "host", AllTenants: true}, Tenant: "a", Runtime: "sh", Source: source, ScriptDigest: bundle.Sum(source),
+				Mode: gate.Stdin, Timeout: time.Second, MaxOutput: 64, Request: bundle.Sum([]byte("request"))})
+			if err != nil || !out.Proof.IsZero() || len(out.Notes) != 0 || !out.Receipt.Valid() {
+				t.Fatalf("got %+v, %v", out, err)
+			}
+			last = out.Receipt.Index()
+			synctest.Wait()
+		}
+		if len(receipts.made) != 1 {
+			t.Errorf("%d receipts are being made, want one at a time", len(receipts.made))
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- r.Close(t.Context()) }()
+		synctest.Wait()
+		if len(closed) != 0 {
+			t.Error("the runner closes before the log is signed past every run")
+		}
+		close(receipts.let)
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if len(receipts.made) != 2 || receipts.made[1] != last {
+			t.Errorf("receipts were made for the entries %v, want the last for %d", receipts.made, last)
+		}
+	})
+}
+
+// heldReceipts are made when they are let. They are asked for one at a time.
+type heldReceipts struct {
+	let  chan struct{}
+	made []uint64
+}
+
+func (h *heldReceipts) Prove(_ context.Context, index uint64) (audit.Proof, error) {
+	h.made = append(h.made, index)
+	<-h.let
+	return audit.Proof{}, nil
 }
 
 func expires(context.Context, executor.Request) (executor.Result, error) {

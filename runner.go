@@ -89,6 +89,7 @@ type Runner struct {
 	name     string // of the executor, where it does not say
 	calls    toolcall.Store
 	receipts Receipts
+	later    later // the receipts that nobody waits for
 	pool     slot.Pool
 	turns    *turns.Turns // of those that pass the gates
 	slotWait time.Duration
@@ -239,16 +240,19 @@ func (r *Runner) Stats() Stats {
 // the Outcome says which call it was, what it was to run, and its Receipt. Any other error means that something
 // could not be read, and nothing ran. [Code] and [ModelText] read both results.
 func (r *Runner) Run(ctx context.Context, call gate.Call) (Outcome, error) {
-	out, _, err := r.run(ctx, call, func(ctx context.Context, s gate.Standing) (gate.Request, error) { return r.gate.Admit(ctx, call, s) })
+	out, _, err := r.run(ctx, call, func(ctx context.Context, s gate.Standing) (gate.Request, error) { return r.gate.Admit(ctx, call, s) }, r.prove)
 	return out, err
 }
 
 // A door takes what was asked for through its gates.
 type door func(ctx context.Context, s gate.Standing) (gate.Request, error)
 
+// A receipt adds what proves the call, or has it made, when its ending is written.
+type receipt func(ctx context.Context, j *job, out Outcome, err error) Outcome
+
 // run is Run through a door: call is what is asked for there. It returns the streams
 // as the executor gave them, too.
-func (r *Runner) run(ctx context.Context, call gate.Call, through door) (Outcome, streams, error) {
+func (r *Runner) run(ctx context.Context, call gate.Call, through door, proof receipt) (Outcome, streams, error) {
 	defer call.Live.Close()
 	ctx, observed := r.observer.Call(ctx, call)
 	if !r.begin() {
@@ -280,7 +284,7 @@ func (r *Runner) run(ctx context.Context, call gate.Call, through door) (Outcome
 	} else { // admitted, and did not reach the executor
 		out, err = job.finish(Outcome{}, err)
 	}
-	return r.prove(ctx, job, out, err), job.raw, err
+	return proof(ctx, job, out, err), job.raw, err
 }
 
 func (r *Runner) begin() bool {
