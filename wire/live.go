@@ -20,8 +20,9 @@ const ProtocolLive = "tracon-live/1"
 const LiveType = "application/vnd.tracon.live+jsonl"
 
 // Bounds of what is shown of one run. Of each stream it has no more bytes than the run
-// asked for.
+// asked for, either.
 const (
+	MaxShown  = 16 << 20 // bytes of each stream
 	MaxPiece  = 64 << 10 // bytes of one piece
 	MaxPieces = 1 << 16  // of a run: whoever has more to show joins some
 

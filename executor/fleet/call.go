@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/internal/handover"
 	"github.com/tracon-go/tracon/wire"
 )
 
@@ -25,6 +26,9 @@ type call struct {
 	at      string // subject of the process that has the place
 	runner  string
 	events  *nats.Subscription
+
+	live bool           // the runner can tell of output
+	show *handover.Show // nil: nobody wants it, or the runner told what cannot be
 }
 
 // make takes the run through its stages. What fails before begin was not started.
@@ -62,6 +66,10 @@ func (c *call) make(ctx context.Context) (wire.Answer, error) {
 	}
 	m := nats.NewMsg(c.at + ".begin")
 	m.Reply, m.Data = c.events.Subject, encode(begin{c.session, c.req.ID(), digest(text)})
+	if c.live && handover.Wanted(c.req) {
+		c.show = handover.NewShow(c.req)
+		m.Header.Set(headLive, liveYes)
+	}
 	if err := c.pool.conn.PublishMsg(m); err != nil {
 		return wire.Answer{}, notStarted(ctx, err)
 	}
@@ -134,6 +142,7 @@ func (c *call) offer(ctx context.Context, subject string) (place, error) {
 		if !named(p.Runner, p.Member) {
 			return place{}, fmt.Errorf("%w: a place without a name", ErrMessage)
 		}
+		c.live = m.Header.Get(headLive) == liveYes
 		c.runner, c.at = p.Runner, atSubject(c.pool.Name, p.Runner, token(p.Member))
 	}
 	return p, nil
@@ -204,11 +213,25 @@ func (c *call) follow(ctx context.Context) (wire.Answer, error) {
 			_ = m.Respond(nil) // one that is lost is asked for again
 		}
 		switch ev.kind {
+		case kindOutput:
+			c.shown(ev)
 		case kindAnswer:
 			return c.answer(ctx, ev)
 		case kindProblem:
 			return wire.Answer{}, c.problem(ctx, ev)
 		}
+	}
+}
+
+// shown hands output on. The run is none the worse for what cannot be its output: the
+// answer has all of it. But nothing more of it is shown.
+func (c *call) shown(ev event) {
+	if c.show == nil {
+		return
+	}
+	if err := c.show.Take(ev.output()); err != nil {
+		c.e.c.Logger.Warn("a runner shows what cannot be the run's output", "runner", c.runner, "run", c.req.ID(), "err", err)
+		c.show = nil
 	}
 }
 

@@ -23,6 +23,9 @@
 // is sent until it is acknowledged, for messages are lost when a server dies; the
 // first one counts.
 //
+// Where somebody follows the run, the runner tells of its output too, each piece once:
+// what is lost on the way is counted, and no fault of the run, whose answer has all of it.
+//
 // Nothing is kept by the server: core request and reply, at most once, no
 // JetStream. A run is never sent a second time.
 package fleet

@@ -86,7 +86,10 @@ func (g *ground) join(name string, w work, change func(*fleet.Joining)) *fleet.M
 	g.t.Helper()
 	c := fleet.Joining{
 		Link: fleet.Link{URLs: []string{"nats://" + g.server.Address()}, Seed: g.seeds[name]},
-		Pool: pool, Name: name, Runtimes: []string{"python-3.12"}, Tier: grant.Sandbox, Work: w, Beat: 50 * time.Millisecond,
+		Pool: pool, Name: name, Runtimes: []string{"python-3.12"}, Tier: grant.Sandbox, Beat: 50 * time.Millisecond,
+		Work: func(ctx context.Context, run wire.Run, closure bundle.Bundle, _ func(wire.Output)) (wire.Answer, error) {
+			return w(ctx, run, closure)
+		},
 		Info: func(context.Context) (wire.Info, error) { return wire.Info{Slots: 4}, nil },
 	}
 	if change != nil {

@@ -32,8 +32,10 @@ type Joining struct {
 	// written. It is called from many goroutines at once, and is stopped by ctx, whose
 	// cause is ErrUnwanted, ErrHostLost or that of Close. All gates are behind it:
 	// nothing here is authenticated but that whoever sent the run may speak in the
-	// pool.
-	Work func(ctx context.Context, run wire.Run, closure bundle.Bundle) (wire.Answer, error)
+	// pool. Where the control plane wants to see what the script writes, Work calls show
+	// with it, one piece after the other and no more when it has returned. Show does not
+	// wait for the control plane: what cannot be sent is lost.
+	Work func(ctx context.Context, run wire.Run, closure bundle.Bundle, show func(wire.Output)) (wire.Answer, error)
 	// Explain tells what is sent of an error of Work. Nil: that it failed, and no more.
 	Explain func(wire.Run, error) wire.Problem
 	// Info tells what the runner is and does. Its Slots bound the runs that are taken,
@@ -174,7 +176,7 @@ func (m *Member) offer(r micro.Request) {
 	default:
 		p.Lacks = m.lacks(o)
 	}
-	_ = r.Respond(encode(p)) // a place that nobody hears of is free again by itself
+	_ = r.Respond(encode(p), micro.WithHeaders(micro.Headers{headLive: {liveYes}})) // a place that nobody hears of is free again by itself
 }
 
 func (m *Member) isLeft() bool {
@@ -294,7 +296,8 @@ func (m *Member) begin(r micro.Request) {
 		refuse(err)
 		return
 	}
-	m.work.Go(func() { s.run(ctx, run) })
+	live := r.Headers().Get(headLive) == liveYes
+	m.work.Go(func() { s.run(ctx, run, live) })
 }
 
 // remove forgets a session.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -57,6 +58,7 @@ type begin struct {
 const (
 	kindBegun   = "begun"   // the run was received; its gates are next
 	kindBeat    = "beat"    // it goes on
+	kindOutput  = "output"  // what the script writes, where the control plane asked for it; never acknowledged
 	kindAnswer  = "answer"  // Size bytes: within the message, or to be asked for
 	kindProblem = "problem" // there is no answer: a wire.Problem
 )
@@ -71,6 +73,13 @@ const (
 	headOffset  = "Tracon-Offset" // of the chunk
 	headSize    = "Tracon-Size"   // of the whole
 	headSHA256  = "Tracon-SHA256" // of the whole
+	headStream  = "Tracon-Stream" // of an output: as in [wire.Output]
+
+	// headLive stands at a place whose runner can tell of output, and at the begin of a
+	// control plane that wants it. It is a header so that a peer that does not know it
+	// reads the message as ever.
+	headLive = "Tracon-Live"
+	liveYes  = "1"
 )
 
 // An event is what a runner tells of a run.
@@ -78,6 +87,8 @@ type event struct {
 	kind, run string
 	size      int64
 	sha256    string
+	stream    string // of an output
+	offset    int64  // of an output
 	body      []byte
 }
 
@@ -85,9 +96,13 @@ func (e event) message(subject string) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Header.Set(headKind, e.kind)
 	m.Header.Set(headRun, e.run)
-	if e.kind == kindAnswer {
+	switch e.kind {
+	case kindAnswer:
 		m.Header.Set(headSize, strconv.FormatInt(e.size, 10))
 		m.Header.Set(headSHA256, e.sha256)
+	case kindOutput:
+		m.Header.Set(headStream, e.stream)
+		m.Header.Set(headOffset, strconv.FormatInt(e.offset, 10))
 	}
 	m.Data = e.body
 	return m
@@ -104,6 +119,13 @@ func readEvent(h nats.Header, body []byte) (event, error) {
 			return e, fmt.Errorf("%w: a problem of %d bytes", ErrMessage, len(body))
 		}
 		return e, nil
+	case kindOutput:
+		var err error
+		e.stream = h.Get(headStream)
+		if e.offset, err = number(h.Get(headOffset), math.MaxInt64); err != nil {
+			return e, err
+		}
+		return e, e.output().Check()
 	case kindAnswer:
 		var err error
 		if e.size, err = number(h.Get(headSize), maxAnswer); err != nil {
@@ -118,6 +140,11 @@ func readEvent(h nats.Header, body []byte) (event, error) {
 		return e, nil
 	}
 	return e, fmt.Errorf("%w: an event of kind %.40q", ErrMessage, e.kind)
+}
+
+// output is what an event of that kind shows.
+func (e event) output() wire.Output {
+	return wire.Output{ID: e.run, Stream: e.stream, Offset: e.offset, Data: e.body}
 }
 
 // A chunk is a piece of a run or of a closure.

@@ -127,13 +127,28 @@ func (s *session) read(b begin, text []byte) (wire.Run, error) {
 	return run, nil
 }
 
-// run does the work, and tells of it until its end was heard.
-func (s *session) run(ctx context.Context, run wire.Run) {
+// run does the work, and tells of it until its end was heard; of its output, too, where
+// live says that somebody wants it.
+func (s *session) run(ctx context.Context, run wire.Run, live bool) {
 	defer s.halt(nil)
 	defer s.m.remove(s)
+	var show func(wire.Output)
+	if live {
+		show = s.show
+	}
 	came := make(chan event, 1)
-	go func() { came <- s.work(ctx, run) }()
+	go func() { came <- s.work(ctx, run, show) }()
 	s.beat(came)
+}
+
+// show tells of output, once. While the link is broken nothing is kept for later: the
+// client's room is for what is told until it is heard.
+func (s *session) show(o wire.Output) {
+	if !s.m.conn.IsConnected() {
+		return
+	}
+	e := event{kind: kindOutput, run: s.Run, stream: o.Stream, offset: o.Offset, body: o.Data}
+	_ = s.m.conn.PublishMsg(e.message(fromSubject(s.m.c.Pool, s.Session)))
 }
 
 func (s *session) set(f func()) {
@@ -143,7 +158,7 @@ func (s *session) set(f func()) {
 }
 
 // work calls Work and makes an event of what comes of it.
-func (s *session) work(ctx context.Context, run wire.Run) (e event) {
+func (s *session) work(ctx context.Context, run wire.Run, show func(wire.Output)) (e event) {
 	fail := func(err error) event {
 		p := s.m.c.Explain(run, err)
 		p.ID = s.Run
@@ -155,7 +170,7 @@ func (s *session) work(ctx context.Context, run wire.Run) (e event) {
 			e = fail(errors.New("it panicked"))
 		}
 	}()
-	a, err := s.m.c.Work(ctx, run, s.closure)
+	a, err := s.m.c.Work(ctx, run, s.closure, show)
 	if err != nil {
 		return fail(err)
 	}

@@ -45,8 +45,8 @@ func joinRunner(words []string) (err error) {
 	j := fleet.Joining{
 		Link: fleet.Link{URLs: []string{words[2]}, Seed: []byte(words[3])}, Pool: pool, Name: info.Name, Tier: grant.Tier(info.Tier),
 		Logger: runnercase.Quiet(), Info: s.Info, Explain: s.Problem,
-		Work: func(ctx context.Context, run wire.Run, closure bundle.Bundle) (wire.Answer, error) {
-			return s.Run(ctx, gate.Peer{Name: "fleet", AllTenants: true}, run, closure)
+		Work: func(ctx context.Context, run wire.Run, closure bundle.Bundle, show func(wire.Output)) (wire.Answer, error) {
+			return s.Run(ctx, gate.Peer{Name: "fleet", AllTenants: true}, run, closure, show)
 		},
 	}
 	for _, r := range info.Runtimes {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -104,7 +106,7 @@ func (e *Executor) ask(ctx context.Context, req executor.Request, info wire.Info
 			return wire.Answer{}, &Error{Kind: Unsendable, Err: err}
 		}
 	}
-	a, err := e.post(ctx, req, run)
+	a, err := e.post(ctx, req, run, info.Shows() && handover.Wanted(req))
 	if f, ok := errors.AsType[*Error](err); ok && f.Status != 0 {
 		e.forget() // it may be another runner by now, or tell of itself anew
 	}
@@ -126,8 +128,9 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// post sends the run and reads the answer.
-func (e *Executor) post(ctx context.Context, req executor.Request, run wire.Run) (wire.Answer, error) {
+// post sends the run and reads the answer, which may show output before the end where
+// live asks for that.
+func (e *Executor) post(ctx context.Context, req executor.Request, run wire.Run, live bool) (wire.Answer, error) {
 	text, err := run.Encode()
 	if err == nil && len(text) > wire.MaxRun {
 		err = fmt.Errorf("the run has %d bytes, at most %d travel", len(text), wire.MaxRun)
@@ -139,6 +142,9 @@ func (e *Executor) post(ctx context.Context, req executor.Request, run wire.Run)
 	r, err := e.request(ctx, http.MethodPost, "runs", b, len(text))
 	if err != nil {
 		return wire.Answer{}, &Error{Kind: Unsendable, Err: err}
+	}
+	if live {
+		r.Header.Set("Accept", wire.LiveType+", "+plainType)
 	}
 	answer, err := e.client.Do(r)
 	if err != nil {
@@ -155,9 +161,16 @@ func (e *Executor) post(ctx context.Context, req executor.Request, run wire.Run)
 	if answer.StatusCode/100 != 2 {
 		return wire.Answer{}, problem(answer)
 	}
-	a, err := wire.ReadAnswer(answer.Body, most(req))
+	read := func() (wire.Answer, error) { return wire.ReadAnswer(answer.Body, most(req)) }
+	if kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); live && err == nil && kind == wire.LiveType {
+		read = func() (wire.Answer, error) { return follow(req, answer.Body) }
+	}
+	a, err := read()
 	if err == nil {
 		return a, nil
+	}
+	if f, ok := errors.AsType[*Error](err); ok {
+		return wire.Answer{}, f
 	}
 	f := &Error{Kind: HungUp, Unknown: true, Err: err}
 	switch {
@@ -167,8 +180,36 @@ func (e *Executor) post(ctx context.Context, req executor.Request, run wire.Run)
 		f.Kind = TooLarge
 	case errors.Is(err, wire.ErrMalformed):
 		f.Kind = Garbled
+	case errors.Is(err, handover.ErrShown):
+		f.Kind = Violation
 	}
 	return wire.Answer{}, f
+}
+
+// follow reads an answer that shows output before its end. What it shows is in no result:
+// that is the answer's alone. One that shows what cannot be the run's is none.
+func follow(req executor.Request, body io.Reader) (wire.Answer, error) {
+	frames, show := wire.NewFrames(body, most(req)), handover.NewShow(req)
+	var end wire.Frame
+	for {
+		f, err := frames.Next()
+		switch {
+		case err == io.EOF && end.Problem != nil:
+			// Its output was seen: that nothing was started is not so, whatever it says (M06).
+			p := end.Problem
+			return wire.Answer{}, &Error{Kind: Status, Unknown: true, Status: p.Status, Code: p.Code, Detail: p.Detail}
+		case err == io.EOF:
+			return *end.Answer, nil
+		case err != nil:
+			return wire.Answer{}, err
+		case f.Output == nil:
+			end = f
+		default:
+			if err := show.Take(*f.Output); err != nil {
+				return wire.Answer{}, err
+			}
+		}
+	}
 }
 
 // most is how many bytes the answer to req can have: a byte of a stream takes six as an

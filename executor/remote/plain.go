@@ -25,7 +25,7 @@ func (e *Executor) plain(ctx context.Context, req executor.Request) (executor.Re
 	if err != nil {
 		return executor.Result{}, &Error{Kind: Unsendable, Err: err}
 	}
-	a, err := e.post(ctx, req, run)
+	a, err := e.post(ctx, req, run, false)
 	if err != nil {
 		return executor.Result{}, err
 	}

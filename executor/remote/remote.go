@@ -29,6 +29,7 @@ const (
 	DefaultFresh    = 30 * time.Second
 	idleConns       = 64 // connections that wait for another run
 	maxKey          = 4 << 10
+	plainType       = "application/json"
 )
 
 // Config configures an [Executor]. Address is required.
@@ -119,7 +120,7 @@ func New(c Config) (*Executor, error) {
 	}
 	base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/")+"/", ""
 	e := &Executor{c: c, base: base, about: about{turn: make(chan struct{}, 1)}, uploads: newUploads()}
-	e.transport = reach.Transport(outbound.Options{TLS: conf, Idle: idleConns, MaxAnswer: wire.MaxAnswer + 1})
+	e.transport = reach.Transport(outbound.Options{TLS: conf, Idle: idleConns, MaxAnswer: 2*wire.MaxAnswer})
 	e.client = outbound.Client(e.transport, 0) // each request has a context with an end
 	return e, nil
 }
@@ -141,7 +142,7 @@ func (e *Executor) request(ctx context.Context, method, path string, body io.Rea
 		r.Body, r.ContentLength = io.NopCloser(body), int64(size)
 		r.Header.Set("Content-Type", "application/json")
 	}
-	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Accept", plainType)
 	r.Header.Set("User-Agent", "tracon")
 	if e.c.Key != nil {
 		key, err := e.c.Key()

@@ -301,8 +301,8 @@ func (h *House) joinFleet(ctx context.Context, service *runnerapi.Service, r gat
 			logger.Warn("a delivered run has no answer", "peer", peer.Name, "code", p.Code, "run", p.ID, "notStarted", p.NotStarted, "err", err)
 			return p
 		},
-		Work: func(ctx context.Context, run wire.Run, closure bundle.Bundle) (wire.Answer, error) {
-			return service.Run(ctx, peer, run, closure)
+		Work: func(ctx context.Context, run wire.Run, closure bundle.Bundle, show func(wire.Output)) (wire.Answer, error) {
+			return service.Run(ctx, peer, run, closure, show)
 		},
 	}
 	for _, runtime := range info.Runtimes {

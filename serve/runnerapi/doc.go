@@ -5,7 +5,7 @@
 // [github.com/tracon-go/tracon/gate.Gate.Accept], and tells what came of it.
 // [Service.Handler] is its HTTP; another way in calls [Service.Run].
 //
-//	POST runs               a run: R28, and the member "tracon"
+//	POST runs               a run: R28, and the member "tracon"; its output while it lasts, where Accept asks
 //	PUT  bundles/{digest}   a closure, once, for the runs that name its digest; HEAD asks
 //	GET  info               what the runner has, and how it stands
 //	GET  healthz, readyz    whether it lives, and whether it takes runs

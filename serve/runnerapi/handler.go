@@ -144,20 +144,7 @@ func (s *Service) postRun(w http.ResponseWriter, r *http.Request, peer gate.Peer
 		return
 	}
 	defer leave()
-	a, err := s.Run(r.Context(), peer, run, bundle.Bundle{})
-	if err != nil {
-		p := s.Problem(run, err)
-		s.c.Logger.Warn("a delivered run has no answer", "peer", peer.Name, "code", p.Code, "run", p.ID, "notStarted", p.NotStarted, "err", err)
-		refuse(w, p)
-		return
-	}
-	b, err := a.Encode()
-	if err != nil {
-		s.c.Logger.Error("an answer could not be written", "peer", peer.Name, "err", err)
-		refuse(w, wire.Problem{Status: http.StatusInternalServerError, Code: "unknown", Detail: "the runner failed"})
-		return
-	}
-	send(w, http.StatusOK, b)
+	s.answer(w, r, peer, run)
 }
 
 // reading is the problem of a body that could not be read.

@@ -128,12 +128,16 @@ func (s *Service) Kept(peer gate.Peer, d bundle.Digest) bool {
 // Got is the closure where another way than PUT brought it; zero: it is in run, or was
 // uploaded. When ctx is done the run is stopped.
 //
+// Show, if it is not nil, is called with what a run with the member "tracon" writes while
+// it lasts: by one goroutine, and no more when Run has returned. The run does not wait for
+// it: what it is too slow for is lost, which the next piece tells of.
+//
 // # Errors
 //
 // ErrDraining, ErrUnknownBundle, ErrRepeated, one that wraps wire.ErrMalformed, and those of
 // [tracon.Runner.Deliver]. [Service.Problem] says what a peer is told of each, and
 // whether the script may have run.
-func (s *Service) Run(ctx context.Context, peer gate.Peer, run wire.Run, got bundle.Bundle) (wire.Answer, error) {
+func (s *Service) Run(ctx context.Context, peer gate.Peer, run wire.Run, got bundle.Bundle, show func(wire.Output)) (wire.Answer, error) {
 	if s.Draining() {
 		return wire.Answer{}, ErrDraining
 	}
@@ -144,6 +148,10 @@ func (s *Service) Run(ctx context.Context, peer gate.Peer, run wire.Run, got bun
 	untold := run.More != nil && d.Ticket == "" // a ticket holds once by itself
 	if untold && !s.started.add(owner(peer), run.More.ID) {
 		return wire.Answer{}, ErrRepeated
+	}
+	if show != nil && run.More != nil {
+		d.Live = gate.NewLive(0)
+		defer showRun(run, d.Live, show)()
 	}
 	out, err := s.c.Runner.Deliver(ctx, d)
 	if err != nil {
@@ -295,7 +303,7 @@ func (s *Service) Info(ctx context.Context) (wire.Info, error) {
 	r = r.OrDefaults()
 	stats := s.c.Runner.Stats()
 	i := wire.Info{
-		Name: s.c.Name, Protocols: []string{wire.Protocol}, Runtimes: []wire.Runtime{},
+		Name: s.c.Name, Protocols: []string{wire.Protocol, wire.ProtocolLive}, Runtimes: []wire.Runtime{},
 		Executor: standing.Executor, Tier: string(standing.Tier), Claimed: standing.Claimed, Walls: walls(standing),
 		Slots: stats.Slots, SlotsPerTenant: stats.PerTenant, Busy: stats.InUse, Waiting: stats.Waiting, Draining: s.Draining(),
 		RequireTicket: r.RequireTicket, MaxInline: wire.MaxInline,

@@ -56,6 +56,18 @@ type service struct {
 
 func newService(t *testing.T, exec executor.Func, change func(*runnerapi.Config, *tracon.Config, *gate.Reception)) *service {
 	t.Helper()
+	s := newCore(t, exec, change)
+	s.http = httptest.NewServer(s.Handler())
+	t.Cleanup(func() { // before the runner is closed
+		s.http.CloseClientConnections()
+		s.http.Close()
+	})
+	return s
+}
+
+// newCore is newService without HTTP.
+func newCore(t *testing.T, exec executor.Func, change func(*runnerapi.Config, *tracon.Config, *gate.Reception)) *service {
+	t.Helper()
 	st := memstore.New()
 	s := &service{log: audit.NewLog(st), store: st}
 	python := "/usr/bin/python3"
@@ -79,10 +91,7 @@ func newService(t *testing.T, exec executor.Func, change func(*runnerapi.Config,
 	if s.Service, err = runnerapi.New(rc); err != nil {
 		t.Fatal(err)
 	}
-	s.http = httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
-		s.http.CloseClientConnections()
-		s.http.Close()
 		if err := s.runner.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -290,21 +299,21 @@ func TestInlineClosure(t *testing.T) {
 	s := newService(t, echo, nil)
 	run, b := closure(t, bundle.File{Path: "scripts/run.py", Data: []byte("pass\n")})
 	run.More.Files, run.More.Declaration = wire.FilesOf(b.Files()), b.Declaration()
-	a, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{})
+	a, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{}, nil)
 	if err != nil || a.More.Ending != (wire.Ending{Kind: "exited", Code: 3}) {
 		t.Errorf("as it is: %+v, %v", a.More, err)
 	}
-	if _, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{}); !errors.Is(err, runnerapi.ErrRepeated) || s.Problem(run, err).NotStarted {
+	if _, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{}, nil); !errors.Is(err, runnerapi.ErrRepeated) || s.Problem(run, err).NotStarted {
 		t.Errorf("R21: the same run again: %v, want ErrRepeated, and not that nothing started", err)
 	}
 	run.More.ID += "x"
 	run.More.Files[0].Data = []byte("evil\n")
-	_, err = s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{})
+	_, err = s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{}, nil)
 	if d, ok := errors.AsType[*gate.Denial](err); !ok || d.Gate != gate.PinGate {
 		t.Errorf("with other bytes: got %v, want a denial of gate pin", err)
 	}
 	run.More.Files[0].Data = []byte("pass\n")
-	if _, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{}); err != nil {
+	if _, err := s.Run(t.Context(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, run, bundle.Bundle{}, nil); err != nil {
 		t.Errorf("mended, behind a refusal: %v", err)
 	}
 }
@@ -362,7 +371,7 @@ func TestBusyAndDrain(t *testing.T) {
 	})
 	codes, order := make(chan int, 2), run(t, plain("acme"))
 	start := func() {
-		a, err := s.Run(context.Background(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, order, bundle.Bundle{})
+		a, err := s.Run(context.Background(), gate.Peer{Name: "one", Tenants: []string{"acme"}}, order, bundle.Bundle{}, nil)
 		if err != nil {
 			t.Error(err)
 			codes <- -1

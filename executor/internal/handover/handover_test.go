@@ -51,6 +51,10 @@ func TestHostileAnswers(t *testing.T) {
 		ok     bool
 	}{
 		{"nothing amiss", func(*wire.Answer) {}, true},
+		{"case 39a: inputs that the script changed or added", func(a *wire.Answer) {
+			a.More.Outputs = []wire.File{file("inputs/in.txt", 1), file("inputs/new.bin", 1)}
+		}, true},
+		{"a file above the inputs", func(a *wire.Answer) { a.More.Outputs = []wire.File{file("inputs/../a.sh", 1)} }, false},
 		{"no member of ours", func(a *wire.Answer) { a.More = nil }, false},
 		{"no id", func(a *wire.Answer) { a.More.ID = "" }, false},
 		{"another run", func(a *wire.Answer) { a.More.ID += "x" }, false},
