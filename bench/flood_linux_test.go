@@ -22,6 +22,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 	"github.com/tracon-go/tracon/toolcall"
 )
 
@@ -79,7 +80,7 @@ func TestTwoThousandCallsAtOnce(t *testing.T) {
 			calls = append(calls, call)
 		}
 	}
-	before := census(t, runtime)
+	before, mounted := census(t, runtime), hostcase.Mounts(t)
 
 	outcomes := make([]tracon.Outcome, len(calls))
 	var wg sync.WaitGroup
@@ -102,6 +103,9 @@ func TestTwoThousandCallsAtOnce(t *testing.T) {
 
 	if after := census(t, runtime); !maps.Equal(before, after) {
 		t.Errorf("before the calls there were %v, and after them %v", before, after)
+	}
+	if left := hostcase.Mounted(t, mounted); len(left) > 0 {
+		t.Errorf("left mounted: %q", left)
 	}
 	if s := h.Stats(); s.InUse != 0 || s.Waiting != 0 || s.Abandoned != 0 {
 		t.Errorf("slots: %+v", s)
@@ -198,11 +202,6 @@ func census(t *testing.T, runtime string) map[string]int {
 			n["descriptors"]++
 		}
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n["mounts"] = strings.Count(string(mounts), "\n")
 	for _, pid := range read("/proc") {
 		stat, _ := os.ReadFile("/proc/" + pid + "/stat")
 		_, rest, _ := strings.Cut(string(stat), ") ")
@@ -216,7 +215,7 @@ func census(t *testing.T, runtime string) map[string]int {
 			n["folders of runs"] += len(read(filepath.Join(runtime, name)))
 		}
 	}
-	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() && slices.ContainsFunc(instances, func(name string) bool { return strings.Contains(path, "/tracon-"+name) }) {
 			n["cgroups"]++
 		}

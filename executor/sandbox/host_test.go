@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -42,8 +43,9 @@ func TestMain(m *testing.M) {
 const hostRuns = 20
 
 // host runs scripts that leave children, sessions and files behind, and says
-// "ready" when all are under way. The mark is an argument of their processes.
+// "ready" when all are under way. The mark of their processes is an argument.
 func host(dir string) {
+	hostMark := markOf(os.Getpid())
 	fail := func(err error) {
 		fmt.Println(err)
 		os.Exit(1)
@@ -91,25 +93,56 @@ func host(dir string) {
 	select {}
 }
 
-const hostMark = "299.0815"
+// markOf returns for how many seconds the scripts of that host sleep, and no other
+// process does.
+func markOf(host int) string { return fmt.Sprintf("299.%09d", host) }
 
-// marked returns the processes that run a marked script.
-func marked() []string {
+// marked returns the processes that run a script of that host.
+func marked(host int) []string {
 	var found []string
 	for _, path := range hostcase.List("/proc") {
 		line, _ := os.ReadFile(path + "/cmdline")
-		if strings.Contains(string(line), hostMark) || string(line) == "tracon\x00" {
+		if strings.Contains(string(line), markOf(host)) {
 			found = append(found, path)
 		}
 	}
 	return found
 }
 
+// boxes returns the first processes of the boxes that the host has made, by their numbers
+// and when they started.
+func boxes(host int) []string {
+	var found []string
+	for _, path := range hostcase.List("/proc") {
+		if parent, started := born(path); parent == strconv.Itoa(host) && isBox(path) {
+			found = append(found, path+" "+started)
+		}
+	}
+	return found
+}
+
+// isBox reports whether the process is the first one of a box. What has ended is none.
+func isBox(path string) bool {
+	line, _ := os.ReadFile(path + "/cmdline")
+	return string(line) == "tracon\x00"
+}
+
+// born returns the parent of the process, and when it started, in ticks since the system
+// did; nothing where there is no such process.
+func born(path string) (parent, started string) {
+	stat, _ := os.ReadFile(path + "/stat")
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	if f := strings.Fields(rest); len(f) > 19 {
+		return f[1], f[19]
+	}
+	return "", ""
+}
+
 // Case 40: kill -9 of the host in the middle of 20 runs ends every process of
 // theirs by itself, and the next start leaves no folder and no cgroup.
 func TestKilledHost(t *testing.T) {
 	runtime := filepath.Join(t.TempDir(), "run")
-	before, mounted := marked(), mounts(t)
+	mounted := hostcase.Mounts(t)
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), hostEnv+"="+runtime)
 	out, err := cmd.StdoutPipe()
@@ -122,27 +155,39 @@ func TestKilledHost(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the host said %q, %v", line, err)
 	}
-	if n := len(marked()); n < len(before)+2*hostRuns {
-		t.Fatalf("there are only %d processes of scripts", n)
+	pid := cmd.Process.Pid
+	// A child that was forked becomes the program that has the mark a moment later.
+	for deadline := time.Now().Add(time.Minute); len(marked(pid)) < 3*hostRuns; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("there are only %d processes of scripts", len(marked(pid)))
+		}
+	}
+	made := boxes(pid)
+	if len(made) < hostRuns {
+		t.Fatalf("there are only %d boxes", len(made))
 	}
 	dead := hostcase.List(runtime)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	deadline := time.Now().Add(time.Minute)
-	left := marked()
-	for time.Now().Before(deadline) {
-		if left = slices.DeleteFunc(marked(), func(p string) bool { return slices.Contains(before, p) }); len(left) == 0 {
+	lives := func(box string) bool {
+		path, started, _ := strings.Cut(box, " ")
+		_, now := born(path)
+		return now == started && isBox(path)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		made = slices.DeleteFunc(made, func(box string) bool { return !lives(box) })
+		left := append(marked(pid), made...)
+		if len(left) == 0 {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
+		if time.Now().After(deadline) {
+			t.Fatalf("a minute after the host was killed, there still are %q", left)
+		}
 	}
-	if len(left) > 0 {
-		t.Errorf("a minute after the host was killed, there still are %q", left)
-	}
-	if got := mounts(t); got != mounted {
-		t.Errorf("%d mounts before and %d after", mounted, got)
+	if left := hostcase.Mounted(t, mounted); len(left) > 0 {
+		t.Errorf("left mounted: %q", left)
 	}
 	open(t, sandbox.Config{Runtime: runtime})
 	for _, path := range dead {

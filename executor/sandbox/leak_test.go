@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,15 +32,6 @@ func descriptors(t testing.TB) []string {
 		}
 	}
 	return open
-}
-
-func mounts(t testing.TB) int {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Count(string(text), "\n")
 }
 
 // B3, case 40: a few hundred runs of every ending leave no process, no cgroup, no
@@ -77,7 +67,7 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	everything() // whatever is made once is made now
 	sandbox.LetGo(e)
-	before, mounted, goroutines := descriptors(t), mounts(t), goleak.IgnoreCurrent()
+	before, mounted, goroutines := descriptors(t), hostcase.Mounts(t), goleak.IgnoreCurrent()
 	for range 20 {
 		everything()
 	}
@@ -85,8 +75,8 @@ func TestNothingLeaks(t *testing.T) {
 	if after := descriptors(t); len(after) > len(before) {
 		t.Errorf("descriptors: %d before and %d after: %q", len(before), len(after), after)
 	}
-	if got := mounts(t); got != mounted {
-		t.Errorf("%d mounts before and %d after", mounted, got)
+	if left := hostcase.Mounted(t, mounted); len(left) > 0 {
+		t.Errorf("left mounted: %q", left)
 	}
 	if left := leftovers(runtime); len(left) > 0 {
 		t.Errorf("left %q", left)
