@@ -140,7 +140,7 @@ func (l Lineage) has(pid int) bool { return l.hasSince(pid, 0) }
 // descend from one that began then.
 func (l Lineage) hasSince(pid int, since uint64) bool {
 	s, err := readStat(pid)
-	if err != nil || s.state == 'Z' || s.state == 'X' || s.start < since || s.session == 0 || pid == os.Getpid() {
+	if err != nil || s.ended() || s.start < since || s.session == 0 || pid == os.Getpid() {
 		return false // one without a session is the kernel's
 	}
 	if l.Main > 0 && (s.group == l.Main || s.session == l.Main) {
@@ -151,18 +151,24 @@ func (l Lineage) hasSince(pid int, since uint64) bool {
 		return true
 	}
 	env, err := os.ReadFile(dir + "environ")
-	// In the middle of an exec a process shows no environment for a moment: the kernel
-	// lays it out behind the new image. One that has none at all is not marked.
-	for look := 0; err == nil && len(env) == 0 && look < layoutLooks; look++ {
+	// In the middle of an exec a process shows no environment, until the kernel has laid it
+	// out behind the new image. One that shows none between two looks at the same place has
+	// none at all.
+	for began := time.Now(); err == nil && len(env) == 0 && time.Since(began) < layoutTime; {
+		before := s.layout
+		if s, err = readStat(pid); err != nil || s.ended() || s.layout == before && before != 0 {
+			return false
+		}
 		time.Sleep(layoutPause)
 		env, err = os.ReadFile(dir + "environ")
 	}
 	return err == nil && bytes.Contains(env, []byte(l.Mark))
 }
 
-// How often, and after which pause, a process without an environment is looked at again.
+// For how long, and after which pause, a process in the middle of an exec is looked at
+// again. It takes a few microseconds on a host that does nothing else.
 const (
-	layoutLooks = 20
+	layoutTime  = 2 * time.Second
 	layoutPause = 250 * time.Microsecond
 )
 
@@ -170,7 +176,10 @@ type stat struct {
 	state          byte
 	group, session int
 	start          uint64 // ticks since the system started
+	layout         uint64 // where the environment ends, another for each image; zero: it was not laid out, or is not ours to look at
 }
+
+func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' }
 
 // readStat reads what the kernel says of a process. Its name, in parentheses,
 // may hold anything, so the fields count from the last one.
@@ -184,9 +193,12 @@ func readStat(pid int) (s stat, err error) {
 		return s, fmt.Errorf("box: /proc/%d/stat is not as expected", pid)
 	}
 	s.state = f[0][0]
-	var errs [3]error
+	var errs [4]error
 	s.group, errs[0] = strconv.Atoi(string(f[2]))
 	s.session, errs[1] = strconv.Atoi(string(f[3]))
 	s.start, errs[2] = strconv.ParseUint(string(f[19]), 10, 64)
+	if len(f) > 48 {
+		s.layout, errs[3] = strconv.ParseUint(string(f[48]), 10, 64)
+	}
 	return s, errors.Join(errs[:]...)
 }
