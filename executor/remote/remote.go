@@ -120,7 +120,7 @@ func New(c Config) (*Executor, error) {
 	}
 	base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/")+"/", ""
 	e := &Executor{c: c, base: base, about: about{turn: make(chan struct{}, 1)}, uploads: newUploads()}
-	e.transport = reach.Transport(outbound.Options{TLS: conf, Idle: idleConns, MaxAnswer: 2*wire.MaxAnswer})
+	e.transport = reach.Transport(outbound.Options{TLS: conf, Idle: idleConns, MaxAnswer: 2 * wire.MaxAnswer})
 	e.client = outbound.Client(e.transport, 0) // each request has a context with an end
 	return e, nil
 }

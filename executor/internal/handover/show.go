@@ -51,6 +51,8 @@ func (s *Show) Take(o wire.Output) error {
 		return bad("%d bytes of %s, at most %d may be shown", s.bytes[o.Stream]+len(o.Data), o.Stream, most)
 	case o.Offset < s.at:
 		return bad("a piece at %d, behind %d bytes", o.Offset, s.at)
+	case o.Offset == s.at && len(o.Data) == 0:
+		return bad("a piece that tells nothing")
 	}
 	s.pieces++
 	s.bytes[o.Stream] += len(o.Data)

@@ -2,7 +2,6 @@ package handover_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/tracon-go/tracon/bundle"
@@ -62,6 +61,7 @@ func TestShow(t *testing.T) {
 		{"another run's", []piece{{"another", out, 0, "ab"}}, false, "", "", 0},
 		{"more than was asked for", []piece{{"", out, 0, "1234"}, {"", out, 4, "56789"}}, false, "1234", "", 0},
 		{"the same again", []piece{{"", out, 0, "ab"}, {"", out, 0, "ab"}}, false, "ab", "", 0},
+		{"nothing", []piece{{"", out, 0, ""}}, false, "", "", 0},
 		{"out of order", []piece{{"", out, 4, "ef"}, {"", out, 0, "abcd"}}, false, "ef", "", 4},
 		{"a stream that is none", []piece{{"", "stdin", 0, "ab"}}, false, "", "", 0},
 		{"an offset below zero", []piece{{"", out, -1, "ab"}}, false, "", "", 0},
@@ -88,12 +88,16 @@ func TestShow(t *testing.T) {
 	req, live := followed(t, 1)
 	s := handover.NewShow(req)
 	for i := range wire.MaxPieces + 1 {
-		err := s.Take(wire.Output{ID: req.ID(), Stream: out, Offset: int64(min(i, 8)), Data: []byte(strings.Repeat("x", min(1, max(0, 8-i))))})
+		o := wire.Output{ID: req.ID(), Stream: out, Offset: int64(i), Data: []byte("x")}
+		if i >= 8 {
+			o.Offset, o.Data = o.Offset+1, nil // of more there is nothing but that it was lost
+		}
+		err := s.Take(o)
 		if (err == nil) != (i < wire.MaxPieces) {
 			t.Fatalf("M02: piece %d: %v", i, err)
 		}
 	}
-	if stdout, _ := seen(live); stdout != "x" || live.Dropped() != 7 {
+	if stdout, _ := seen(live); stdout != "x" || live.Dropped() != wire.MaxPieces-1 {
 		t.Errorf("B10: a follower who takes nothing has %q, and %d bytes are told as lost", stdout, live.Dropped())
 	}
 	nobody := admitted(t, gate.Interpreter{Name: "sh-1"}, "x")
