@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // checkGoroutines holds that no run left a goroutine. Before were there before.
 func checkGoroutines(t *testing.T, before goleak.Option) {
 	t.Helper()
-	if err := goleak.Find(before); err != nil {
+	if err := hostcase.Eventually(func() error { return goleak.Find(before) }); err != nil {
 		t.Error(err)
 	}
 }

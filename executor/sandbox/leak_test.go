@@ -81,7 +81,7 @@ func TestNothingLeaks(t *testing.T) {
 	if left := leftovers(runtime); len(left) > 0 {
 		t.Errorf("left %q", left)
 	}
-	if err := goleak.Find(goroutines); err != nil {
+	if err := hostcase.Eventually(func() error { return goleak.Find(goroutines) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,11 +3,11 @@
 package hostcase
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Mounts returns what is mounted where this process sees it: for each the number, which no
@@ -29,12 +29,14 @@ func Mounts(t testing.TB) []string {
 
 // Mounted returns what is mounted now and was not before. What others of this host mount
 // is taken away again: it is waited for.
-func Mounted(t testing.TB, before []string) []string {
+func Mounted(t testing.TB, before []string) (left []string) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		left := slices.DeleteFunc(Mounts(t), func(line string) bool { return slices.Contains(before, line) })
-		if len(left) == 0 || time.Now().After(until) {
-			return left
+	_ = Eventually(func() error {
+		left = slices.DeleteFunc(Mounts(t), func(line string) bool { return slices.Contains(before, line) })
+		if len(left) > 0 {
+			return errors.New("something is mounted")
 		}
-	}
+		return nil
+	})
+	return left
 }
