@@ -41,7 +41,7 @@ func newFleet(t *testing.T, names ...string) *aFleet {
 	env := map[string]string{"TRACON_EXECUTOR": "fleet", "TRACON_FLEET_TIER": "process", "TRACON_TRUST_CLAIMED": "true", "TRACON_FLEET_LOST": silence,
 		"TRACON_FLEET_TICKET_KEY": f.file("ticket.pem"), "TRACON_FLEET_SEED_FILE": f.file("host.seed"), "TRACON_SLOTS": "12", "TRACON_SLOTS_PER_TENANT": "12"}
 	f.served = newServed(t, env)
-	f.tickets(t)
+	ticketKeys(t, f.folder)
 	pool := broker.Pool{Name: config.DefaultPool}
 	pool.HostHear, pool.HostSay = fleet.HostSubjects(pool.Name)
 	for _, name := range names {
@@ -76,8 +76,8 @@ func (f *aFleet) cluster(pool broker.Pool) {
 
 func (f *aFleet) file(name string) string { return filepath.Join(f.folder, name) }
 
-// tickets makes the key that signs tickets.
-func (f *aFleet) tickets(t *testing.T) {
+// ticketKeys makes the key that signs tickets: ticket.pem, and its public half ticket.pub.
+func ticketKeys(t *testing.T, folder string) {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *aFleet) tickets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(f.file(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -76,8 +77,11 @@ var (
 
 type pool struct {
 	Pool
-	conn *nats.Conn
+	conn  *nats.Conn
+	amiss atomic.Pointer[error] // why the server was not reached last; nil: it always was
 }
+
+func (p *pool) setAmiss(err error) { p.amiss.Store(&err) }
 
 // New links to every pool. A server that cannot be reached yet is no error: until
 // it is, runs are refused as not started.
@@ -117,7 +121,7 @@ func (e *Executor) add(p Pool) (err error) {
 		}
 		e.by[t] = added
 	}
-	if added.conn, err = p.Link.dial("tracon", hostInbox, e.c.Logger); err != nil {
+	if added.conn, err = p.Link.dial("tracon", hostInbox, e.c.Logger, added.setAmiss); err != nil {
 		return err
 	}
 	if p.Others {

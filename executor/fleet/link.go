@@ -104,16 +104,28 @@ func (l Link) check() error {
 	return nil
 }
 
-// dial makes the link. A server that is not there yet is tried again and again.
-func (l Link) dial(name, inbox string, logger *slog.Logger) (*nats.Conn, error) {
+// dial makes the link. A server that is not there yet is tried again and again; why it
+// is not reached is told to the log when it is something new, and to amiss each time.
+func (l Link) dial(name, inbox string, logger *slog.Logger, amiss ...func(error)) (*nats.Conn, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
+	last := "" // the handlers are called one after another
 	opts := []nats.Option{
 		nats.Name(name), nats.CustomInboxPrefix(inbox), nats.MaxReconnects(-1), nats.ReconnectWait(again), nats.ReconnectJitter(again/2, again/2),
 		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(5 * time.Second), nats.RetryOnFailedConnect(true),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { logger.Warn("the link to the fleet broke", "err", err) }),
-		nats.ReconnectHandler(func(*nats.Conn) { logger.Info("the link to the fleet stands again") }),
+		nats.ReconnectHandler(func(*nats.Conn) { last = ""; logger.Info("the link to the fleet stands again") }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			err = explained(err)
+			for _, tell := range amiss {
+				tell(err)
+			}
+			if text := err.Error(); text != last {
+				last = text
+				logger.Warn("the fleet is not reached, and is tried again", "err", err)
+			}
+		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			logger.Warn("the fleet's server objects", "err", err)
 		}),
@@ -140,6 +152,23 @@ func (l Link) dial(name, inbox string, logger *slog.Logger) (*nats.Conn, error) 
 		opts = append(opts, nats.IgnoreDiscoveredServers())
 	}
 	return nats.Connect(urls, opts...)
+}
+
+// explained is err with what to do, where that is known.
+func explained(err error) error {
+	_, stranger := errors.AsType[x509.UnknownAuthorityError](err)
+	_, other := errors.AsType[x509.HostnameError](err)
+	switch {
+	case stranger:
+		return fmt.Errorf("%w: the server's certificate is signed by nobody who is trusted here; set fleet_ca_file to the certificates of who signed it, and write tls:// in fleet_urls", err)
+	case other:
+		return fmt.Errorf("%w: name the server in fleet_urls as its certificate does", err)
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return fmt.Errorf("%w: the server speaks plain text; give it tls_cert and tls_key", err)
+	case errors.Is(err, nats.ErrAuthorization):
+		return fmt.Errorf("%w: the server does not know the key of fleet_seed_file; a runner's public half belongs in its fleet_members, a control plane's or an operator's in its fleet_hosts", err)
+	}
+	return err
 }
 
 // LoadCAs reads a file of certificates in PEM; an empty path means the system's.

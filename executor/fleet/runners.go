@@ -25,21 +25,42 @@ type Runner struct {
 // quiet is how long nobody has answered before everybody has.
 const quiet = 300 * time.Millisecond
 
-// Runners asks every pool who is there, and returns those that answered, in the
-// order of their pools and names. Whoever answers is asked again at its name, where
+// A Seen is what a look at one pool came to.
+type Seen struct {
+	Pool    Pool     // without its link
+	Runners []Runner // those that answered, in the order of their names
+	Err     error    // why nobody could be asked; nil: everybody was
+}
+
+// Look asks every pool who is there. Whoever answers is asked again at its name, where
 // no other runner hears: a name is not a runner's word.
+func (e *Executor) Look(ctx context.Context) []Seen {
+	list := make([]Seen, len(e.pools))
+	var all sync.WaitGroup
+	for i, p := range e.pools {
+		list[i].Pool = p.Pool
+		list[i].Pool.Link = Link{}
+		all.Go(func() {
+			list[i].Runners, list[i].Err = p.who(ctx)
+			slices.SortFunc(list[i].Runners, func(a, b Runner) int {
+				return cmp.Or(cmp.Compare(a.Info.Name, b.Info.Name), cmp.Compare(a.Member, b.Member))
+			})
+		})
+	}
+	all.Wait()
+	return list
+}
+
+// Runners is Look for those that answered in all pools, by the pools' names.
 func (e *Executor) Runners(ctx context.Context) ([]Runner, error) {
 	var all []Runner
-	for _, p := range e.pools {
-		found, err := p.who(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("fleet: pool %q: %w", p.Name, err)
+	for _, s := range e.Look(ctx) {
+		if s.Err != nil {
+			return nil, fmt.Errorf("fleet: pool %q: %w", s.Pool.Name, s.Err)
 		}
-		all = append(all, found...)
+		all = append(all, s.Runners...)
 	}
-	slices.SortFunc(all, func(a, b Runner) int {
-		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Info.Name, b.Info.Name), cmp.Compare(a.Member, b.Member))
-	})
+	slices.SortStableFunc(all, func(a, b Runner) int { return cmp.Compare(a.Pool, b.Pool) })
 	return all, nil
 }
 
@@ -55,6 +76,9 @@ func (p *pool) who(ctx context.Context) ([]Runner, error) {
 	flush, stop := context.WithTimeout(ctx, DefaultReply)
 	defer stop()
 	if err := p.conn.FlushWithContext(flush); err != nil {
+		if why := p.amiss.Load(); why != nil && !p.conn.IsConnected() {
+			err = *why
+		}
 		return nil, fmt.Errorf("the server is not reached: %w", err)
 	}
 	var said []Runner

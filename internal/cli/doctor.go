@@ -40,7 +40,8 @@ func (a *app) doctorCmd() *cobra.Command {
 		Short: "Look at this installation: data, log, switches, interpreters, walls",
 		Long: `Looks at what a run needs, and says what is missing and how to get it. Exits 0 when
 scripts can run, else 1. A wall that the executor does not claim is told, and is
-no fault by itself.
+no fault by itself. Where runners run the scripts it asks them who is there, what they
+can run and whether they take runs; it has nothing run there.
 
 The tier that is asked for must stand: by --tier, or else by the tenant's policy and
 its grants in force. With --tier the exit code says that alone: 0 when a tier as high

@@ -34,8 +34,14 @@ func (l *local) Examine(ctx context.Context, tier grant.Tier) (examination, erro
 	if err != nil {
 		return examination{}, err
 	}
+	elsewhere := l.h.Reached(ctx)
+	for _, s := range elsewhere {
+		findings = append(findings, finding{s.What, s.OK, s.Detail, s.Remedy})
+	}
 	posture, err := l.h.Posture(ctx)
-	if err != nil {
+	if err != nil && len(elsewhere) > 0 {
+		posture.Executor = l.h.Config.Executor // what is amiss with it was said
+	} else if err != nil {
 		findings = append(findings, finding{"executor", false, err.Error(), "mend what the sentence names"})
 	} else {
 		findings = append(findings, finding{"executor", true, standing(posture), ""})
