@@ -62,21 +62,21 @@ func joinRunner(words []string) (err error) {
 }
 
 // elsewhere is a fleet of one runner, in another process. Its walls are what it says.
-func elsewhere(t testing.TB, local, folder string) (executor.Executor, executor.Posture) {
+func elsewhere(t testing.TB, local, folder string) runnercase.Elsewhere {
 	t.Helper()
 	g := newGround(t, "runner-1")
 	e := g.executor(nil)
 	runnercase.Start(t, "runner", local, folder, "nats://"+g.server.Address(), string(g.seeds["runner-1"]))
-	info := g.await(e, 1)[0].Info
 	posture, err := e.Posture(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	posture.Tier = grant.Tier(info.Tier)
-	for _, w := range info.Walls {
+	now := g.await(e, 1)[0].Info
+	posture.Tier = grant.Tier(now.Tier)
+	for _, w := range now.Walls {
 		posture.Walls = append(posture.Walls, executor.Wall{Name: w.Name, Stands: w.Stands})
 	}
-	return e, posture
+	return runnercase.Elsewhere{Executor: e, Posture: posture, Busy: func() int { return g.await(e, 1)[0].Info.Busy }}
 }
 
 // R2: a runner of a fleet, in another process, keeps the rules of every executor.

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/gate"
@@ -66,14 +65,20 @@ func elsewhere(t testing.TB, local, folder string) *remote.Executor {
 	return open(t, "http://"+runnercase.Start(t, "runner", local, folder).Line, nil)
 }
 
-func opening(t testing.TB, local, folder string) (executor.Executor, executor.Posture) {
+func opening(t testing.TB, local, folder string) runnercase.Elsewhere {
 	t.Helper()
 	e := elsewhere(t, local, folder)
 	posture, err := e.Posture(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, posture
+	return runnercase.Elsewhere{Executor: e, Posture: posture, Busy: func() int {
+		info, err := e.Info(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		return info.Busy
+	}}
 }
 
 // R2: a runner service in another process keeps the rules of every executor.
