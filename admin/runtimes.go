@@ -19,6 +19,7 @@ type Naming struct {
 	Actor  string
 	Name   string        // see gate.CheckRuntime
 	Digest bundle.Digest // of the root file system
+	Source string        // where it came from, as its package says; may be empty
 	Reason string        // why, in the operator's words; may be empty
 
 	// Replace takes the name from another root file system. Interpreters of the
@@ -54,7 +55,8 @@ func (a *Admin) NameRuntime(ctx context.Context, n Naming) (before bundle.Digest
 			h.Runtimes = map[string]bundle.Digest{}
 		}
 		h.Runtimes[n.Name] = n.Digest
-		return runtimeEntry(n.Actor, n.Name, "act", "named", "digest", n.Digest.String(), "replaces", text(before), "reason", audit.Clip(n.Reason)), nil
+		return runtimeEntry(n.Actor, n.Name, "act", "named", "digest", n.Digest.String(), "replaces", text(before), "source", audit.Clip(n.Source),
+			"reason", audit.Clip(n.Reason)), nil
 	})
 	return before, err
 }

@@ -1,9 +1,10 @@
 // Package image keeps runtimes: root file systems, each under the digest of all
 // that is in it. Executors show one to a script in place of the host's programs.
 //
-// Start with [New]. [Store.ImportTar] and [Store.ImportFolder] unpack a root file
-// system once; [Store.Image] opens one by its digest, and holds it: what is held
-// is not removed.
+// Start with [New]. [Store.ImportTar], [Store.ImportFolder] and [Store.ImportLayers]
+// unpack a root file system once; [Store.Image] opens one by its digest, and holds it:
+// what is held is not removed. The package oci beside this one reads the packages in
+// which others hand images on, and registry has them from where they are offered.
 //
 // # What is kept
 //
@@ -24,6 +25,11 @@
 // but zeros behind it. While it is unpacked there is no link on the disk: they are
 // made last, so that none can be followed.
 //
+// Layers lie over each other. In each, a path comes once, and what takes the place of
+// something below it does so whole. A path that leads through links of the layers below
+// is resolved in what is known of the tree, as a box would, and never on the disk; one
+// through a link of its own layer is refused.
+//
 // # The digest
 //
 // It is the SHA-256 of a manifest: the text "tracon/image/1" and, for each entry
@@ -31,4 +37,8 @@
 // executed, the text of the link, the size, the time and the SHA-256 of the bytes.
 // Numbers, and the lengths before texts, have 64 bits, the most significant byte
 // first. A hard link counts as a file of its own.
+//
+// That is the digest of the tree. An image that sets variables ([TakeEnvironment]) has
+// another one: the SHA-256 of the text "tracon/image/2", the tree's digest, and for each
+// variable in the bytewise order of the names the name and the value with their lengths.
 package image

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"runtime"
@@ -19,13 +20,19 @@ import (
 // An Image is an image that was opened, and is held until it is closed. It is
 // safe for concurrent use.
 type Image struct {
-	digest bundle.Digest
-	dir    *os.File // its folder, locked
-	root   *os.File
+	digest      bundle.Digest
+	files       bundle.Digest // the digest of its manifest: its own where it has no environment
+	environment map[string]string
+	dir         *os.File // its folder, locked
+	root        *os.File
 }
 
 // Digest returns the image's digest.
 func (i *Image) Digest() bundle.Digest { return i.digest }
+
+// Environment returns the variables that runs in the image see in place of the usual
+// ones, by name: see [TakeEnvironment].
+func (i *Image) Environment() map[string]string { return maps.Clone(i.environment) }
 
 // Root returns the image's root folder. It stays the image's: it is not to be closed.
 func (i *Image) Root() *os.File { return i.root }
@@ -82,6 +89,40 @@ func (i *Image) OpenAny(name string, flags int) (*os.File, error) {
 	}
 }
 
+// readSettings reads the settings, where there are any: they are what the image's
+// digest is of.
+func (i *Image) readSettings() error {
+	dir, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", i.dir.Fd()))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	f, err := dir.OpenFile(settingsName, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: its settings are no file", ErrDamaged)
+	}
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxSettings+1))
+	if err != nil {
+		return err
+	}
+	if bundle.Sum(b) != i.digest {
+		return fmt.Errorf("%w: its settings have another digest", ErrDamaged)
+	}
+	i.files, i.environment, err = parseSettings(b)
+	return err
+}
+
 // told returns what the manifest says.
 func (i *Image) told() (*tree, error) {
 	dir, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", i.dir.Fd()))
@@ -93,7 +134,7 @@ func (i *Image) told() (*tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: its manifest: %w", ErrDamaged, err)
 	}
-	if bundle.Sum(b) != i.digest {
+	if bundle.Sum(b) != i.files {
 		return nil, fmt.Errorf("%w: its manifest has another digest", ErrDamaged)
 	}
 	return parseManifest(b)

@@ -101,7 +101,7 @@ func TestDigest(t *testing.T) {
 	if got := made.Digest.String(); got != smallDigest {
 		t.Errorf("digest %s, want %s", got, smallDigest)
 	}
-	if want := (Info{Digest: made.Digest, Files: 3, Folders: 5, Links: 3, Bytes: 16}); made.Info != want {
+	if want := (Info{Digest: made.Digest, Tree: made.Digest, Files: 3, Folders: 5, Links: 3, Bytes: 16}); !cmp.Equal(made.Info, want) {
 		t.Errorf("info %+v, want %+v", made.Info, want)
 	}
 	var zipped bytes.Buffer
@@ -125,7 +125,7 @@ func TestDigest(t *testing.T) {
 	if err := s.Verify(t.Context(), made.Digest); err != nil {
 		t.Error(err)
 	}
-	if info, err := s.Info(made.Digest); err != nil || info != made.Info {
+	if info, err := s.Info(made.Digest); err != nil || !cmp.Equal(info, made.Info) {
 		t.Errorf("info %+v, %v", info, err)
 	}
 }

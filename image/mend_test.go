@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/tracon-go/tracon/bundle"
 )
 
@@ -54,7 +55,7 @@ func TestMended(t *testing.T) {
 			}
 			made.Image.Close()
 			again := take(t, s, data)
-			if err := s.Verify(t.Context(), again.Digest); err != nil || again.Info != made.Info {
+			if err := s.Verify(t.Context(), again.Digest); err != nil || !cmp.Equal(again.Info, made.Info) {
 				t.Errorf("imported again it is %+v, %v", again.Info, err)
 			}
 			again.Image.Close()

@@ -32,6 +32,14 @@ func (*Store) ImportTar(context.Context, io.Reader, Limits) (*Import, error) { r
 // ImportFolder fails with an error that wraps errors.ErrUnsupported.
 func (*Store) ImportFolder(context.Context, string, Limits) (*Import, error) { return nil, errPlatform }
 
+// ImportLayers fails with an error that wraps errors.ErrUnsupported.
+func (*Store) ImportLayers(context.Context, []Layer, []string, Limits) (*Import, error) {
+	return nil, errPlatform
+}
+
+// Scratch fails with an error that wraps errors.ErrUnsupported.
+func (*Store) Scratch() (*os.Root, func() error, error) { return nil, nil, errPlatform }
+
 // Image fails with an error that wraps errors.ErrUnsupported.
 func (*Store) Image(bundle.Digest) (*Image, error) { return nil, errPlatform }
 
@@ -55,6 +63,9 @@ type Image struct{}
 
 // Digest returns the zero digest.
 func (*Image) Digest() bundle.Digest { return bundle.Digest{} }
+
+// Environment returns none.
+func (*Image) Environment() map[string]string { return nil }
 
 // Root returns nil.
 func (*Image) Root() *os.File { return nil }

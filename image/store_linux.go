@@ -17,11 +17,12 @@ import (
 )
 
 // In the folder of a store each image has a folder of its own, named by the 64
-// hex digits of its digest: its root and its manifest. What does not count yet,
+// hex digits of its digest: its root, its manifest and perhaps its settings. What does not count yet,
 // or no more, has another name and is locked by whoever works on it.
 const (
 	rootName     = "root"
 	manifestName = "manifest"
+	settingsName = "settings" // of one with an environment
 	unfinished   = ".unfinished-"
 )
 
@@ -58,7 +59,7 @@ func (s *Store) open() (*os.Root, error) {
 // What is here already is compared with its digest and, where it is damaged,
 // replaced.
 func (s *Store) ImportTar(ctx context.Context, r io.Reader, l Limits) (*Import, error) {
-	return s.unpack(ctx, l, func(u *unpacker) error { return u.readTar(ctx, r) })
+	return s.unpack(ctx, l, nil, func(u *unpacker) error { return u.readTar(ctx, r) })
 }
 
 // ImportFolder copies a folder that holds a root file system. Files with several
@@ -73,10 +74,52 @@ func (s *Store) ImportFolder(ctx context.Context, dir string, l Limits) (*Import
 		return nil, err
 	}
 	defer from.Close()
-	return s.unpack(ctx, l, func(u *unpacker) error { return u.readFolder(ctx, from) })
+	return s.unpack(ctx, l, nil, func(u *unpacker) error { return u.readFolder(ctx, from) })
 }
 
-func (s *Store) unpack(ctx context.Context, l Limits, read func(*unpacker) error) (made *Import, err error) {
+// ImportLayers unpacks layers over each other, the lowest first, as the packages of
+// container images have them: a file of the name .wh.NAME in one hides what those
+// below have there, and .wh..wh..opq all in its folder. Of the variables in
+// environment, each NAME=VALUE, those of [TakeEnvironment] are kept; the rest counts as
+// left out. The limits are for all layers together.
+//
+// # Errors
+//
+// As for ImportTar; what opening and reading a layer says, which may wrap ErrContent.
+func (s *Store) ImportLayers(ctx context.Context, layers []Layer, environment []string, l Limits) (*Import, error) {
+	taken, left := TakeEnvironment(environment)
+	return s.unpack(ctx, l, taken, func(u *unpacker) error {
+		for _, name := range left {
+			u.note("the variable %q: an image sets PATH, LANG, LC_… and TZ alone, to what they are for", name)
+		}
+		return u.readLayers(ctx, layers)
+	})
+}
+
+// Scratch makes a folder in the store for what an import needs on its way, and
+// returns it and what removes it. Where that is never called, a later import removes it.
+func (s *Store) Scratch() (dir *os.Root, remove func() error, err error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	store, err := s.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	sweep(store)
+	name, held, err := begin(store)
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	if dir, err = store.OpenRoot(name); err != nil {
+		return nil, nil, errors.Join(err, removeAll(store, name), held.Close(), store.Close())
+	}
+	return dir, func() error {
+		return errors.Join(dir.Close(), removeAll(store, name), held.Close(), store.Close())
+	}, nil
+}
+
+func (s *Store) unpack(ctx context.Context, l Limits, environment map[string]string, read func(*unpacker) error) (made *Import, err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -115,8 +158,16 @@ func (s *Store) unpack(ctx context.Context, l Limits, read func(*unpacker) error
 	if err := dir.WriteFile(path.Join(name, manifestName), manifest, 0o400); err != nil {
 		return nil, err
 	}
-	digest := bundle.Sum(manifest)
-	made = &Import{Info: u.tree.info(digest), Skipped: u.skipped, Left: u.left}
+	files := bundle.Sum(manifest)
+	digest := files
+	if len(environment) > 0 {
+		kept := settings(files, environment)
+		if err := dir.WriteFile(path.Join(name, settingsName), kept, 0o400); err != nil {
+			return nil, err
+		}
+		digest = bundle.Sum(kept)
+	}
+	made = &Import{Info: u.tree.info(digest, files, environment), Skipped: u.skipped, Left: u.left}
 	made.Image, err = s.whole(ctx, digest)
 	switch {
 	case err == nil:
@@ -177,15 +228,29 @@ func publish(dir *os.Root, name string, digest bundle.Digest, held *os.File) (*I
 	if err := dir.Rename(name, digest.Hex()); err != nil {
 		return nil, err
 	}
-	root, err := dir.OpenFile(path.Join(digest.Hex(), rootName), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	i, err := openImage(dir, digest, held)
 	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(syncFolder(dir), share(dir, digest.Hex(), held)); err != nil {
+		i.root.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+// openImage opens the image that lies in the folder held.
+func openImage(dir *os.Root, digest bundle.Digest, held *os.File) (*Image, error) {
+	root, err := dir.OpenFile(path.Join(digest.Hex(), rootName), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	i := &Image{digest: digest, files: digest, dir: held, root: root}
+	if err := i.readSettings(); err != nil {
 		root.Close()
 		return nil, err
 	}
-	return &Image{digest, held, root}, nil
+	return i, nil
 }
 
 // share lets others hold what is held alone. Between the two somebody may have
@@ -315,12 +380,12 @@ func (s *Store) Image(d bundle.Digest) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := dir.OpenFile(path.Join(d.Hex(), rootName), os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	i, err := openImage(dir, d, held)
 	if err != nil {
 		held.Close()
 		return nil, damage(err)
 	}
-	return &Image{d, held, root}, nil
+	return i, nil
 }
 
 // List returns the digests of the images that are here.
@@ -359,7 +424,7 @@ func (s *Store) Info(d bundle.Digest) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return t.info(d), nil
+	return t.info(d, i.files, i.environment), nil
 }
 
 // Verify opens the image for [Image.Verify].

@@ -28,7 +28,7 @@ func (u *unpacker) readTar(ctx context.Context, r io.Reader) error {
 	head, _ := buffered.Peek(8)
 	for _, c := range compressions {
 		if bytes.HasPrefix(head, []byte(c.magic)) {
-			return bad("it is compressed with %s; decompress it first (gzip alone is known)", c.name)
+			return bad("it is compressed with %s; decompress it first", c.name)
 		}
 	}
 	r = buffered
@@ -39,17 +39,27 @@ func (u *unpacker) readTar(ctx context.Context, r io.Reader) error {
 		}
 		r = z
 	}
-	l := u.tree.limits
-	whole := &bounded{r: r, left: l.Bytes + int64(l.Entries)*headerBytes + endBytes}
-	archive := tar.NewReader(whole)
+	whole := &bounded{r: r, left: u.tree.limits.archive()}
+	if err := u.readEntries(ctx, whole, u.entry); err != nil {
+		return err
+	}
+	if err := u.rootFileSystem(); err != nil {
+		return err
+	}
+	return whole.end(ctx)
+}
+
+// archive is how long all that is read may be.
+func (l Limits) archive() int64 { return l.Bytes + int64(l.Entries)*headerBytes + endBytes }
+
+// readEntries reads a tar archive up to its end mark.
+func (u *unpacker) readEntries(ctx context.Context, r io.Reader, take func(context.Context, *tar.Header, io.Reader) error) error {
+	archive := tar.NewReader(r)
 	for {
 		h, err := archive.Next()
 		switch {
 		case err == io.EOF:
-			if err := u.rootFileSystem(); err != nil {
-				return err
-			}
-			return whole.end(ctx)
+			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, ErrContent):
@@ -57,7 +67,7 @@ func (u *unpacker) readTar(ctx context.Context, r io.Reader) error {
 		case err != nil:
 			return bad("it is no tar archive that can be read: %w", err)
 		}
-		if err := u.entry(ctx, h, archive); err != nil {
+		if err := take(ctx, h, archive); err != nil {
 			return err
 		}
 	}
@@ -71,6 +81,18 @@ func (u *unpacker) entry(ctx context.Context, h *tar.Header, r io.Reader) error 
 	if err != nil {
 		return err
 	}
+	if h.Typeflag == tar.TypeLink {
+		target, err := u.tree.limits.clean(h.Linkname)
+		if err != nil {
+			return err
+		}
+		return u.hardLink(p, target)
+	}
+	return u.plain(ctx, p, h, r)
+}
+
+// plain takes an entry that means none but itself.
+func (u *unpacker) plain(ctx context.Context, p string, h *tar.Header, r io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir:
 		return u.folder(p)
@@ -78,12 +100,6 @@ func (u *unpacker) entry(ctx context.Context, h *tar.Header, r io.Reader) error 
 		return u.file(ctx, p, node{exec: h.Mode&0o111 != 0, size: h.Size, time: seconds(h.ModTime)}, r)
 	case tar.TypeSymlink:
 		return u.link(p, h.Linkname)
-	case tar.TypeLink:
-		target, err := u.tree.limits.clean(h.Linkname)
-		if err != nil {
-			return err
-		}
-		return u.hardLink(p, target)
 	case tar.TypeChar, tar.TypeBlock:
 		return u.skip(p, "a device")
 	case tar.TypeFifo:
@@ -99,7 +115,7 @@ func (u *unpacker) rootFileSystem() error {
 	case len(u.tree.nodes) == 0:
 		return bad("there is nothing in it")
 	case has("oci-layout") || has("manifest.json") && !has("usr") && !has("bin"):
-		return bad("it is a container image in layers, and no root file system; export one from it, such as with docker export")
+		return bad("it is a container image in layers whose parts lie in an order that nobody writes; unpack it into a folder, and import that")
 	}
 	return nil
 }

@@ -38,6 +38,13 @@ type tree struct {
 	entries int   // those that were left out too
 	bytes   int64 // of the files
 	text    int   // bytes of the paths and the texts of links
+	layers  *layers
+}
+
+// put puts an entry at the path.
+func (t *tree) put(p string, n node) {
+	t.nodes[p] = n
+	t.layers.note(p)
 }
 
 func newTree(l Limits) *tree { return &tree{limits: l.orDefaults(), nodes: map[string]node{}} }
@@ -155,6 +162,19 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)
 }
 
+// cutText takes off the rest what appendText appended.
+func cutText(rest *string) (s string, ok bool) {
+	if len(*rest) < 8 {
+		return "", false
+	}
+	n := binary.BigEndian.Uint64([]byte((*rest)[:8]))
+	if *rest = (*rest)[8:]; n > uint64(len(*rest)) {
+		return "", false
+	}
+	s, *rest = (*rest)[:n], (*rest)[n:]
+	return s, true
+}
+
 // parseManifest reads what manifest writes, and nothing else.
 func parseManifest(b []byte) (*tree, error) {
 	wrong := func(what string) (*tree, error) { return nil, fmt.Errorf("%w: its manifest: %s", ErrDamaged, what) }
@@ -162,17 +182,7 @@ func parseManifest(b []byte) (*tree, error) {
 	if !ok {
 		return wrong("another beginning")
 	}
-	text := func() (s string, ok bool) {
-		if len(rest) < 8 {
-			return "", false
-		}
-		n := binary.BigEndian.Uint64([]byte(rest[:8]))
-		if rest = rest[8:]; n > uint64(len(rest)) {
-			return "", false
-		}
-		s, rest = rest[:n], rest[n:]
-		return s, true
-	}
+	text := func() (string, bool) { return cutText(&rest) }
 	t := &tree{nodes: map[string]node{}}
 	for before := ""; rest != ""; {
 		p, ok := text()

@@ -32,16 +32,22 @@ func newUnpacker(root *os.Root, l Limits) *unpacker {
 
 // skip leaves an entry out.
 func (u *unpacker) skip(name, why string) error {
+	u.note("%q: %s", name, why)
+	return u.tree.count(0)
+}
+
+// note says what is left out.
+func (u *unpacker) note(format string, args ...any) {
 	u.left++
 	if len(u.skipped) < maxSkipped {
-		u.skipped = append(u.skipped, fmt.Sprintf("%q: %s", name, why))
+		u.skipped = append(u.skipped, fmt.Sprintf(format, args...))
 	}
-	return u.tree.count(0)
 }
 
 // folder makes a folder, which may come again.
 func (u *unpacker) folder(p string) error {
 	if p == "" || u.tree.nodes[p].kind == folder {
+		u.tree.layers.note(p)
 		return u.tree.count(0)
 	}
 	if err := u.above(p); err != nil {
@@ -65,7 +71,7 @@ func (u *unpacker) mkdir(p string) error {
 	if err := errors.Join(u.tree.count(0), u.tree.name(p, "")); err != nil {
 		return err
 	}
-	u.tree.nodes[p] = node{kind: folder}
+	u.tree.put(p, node{kind: folder})
 	return u.root.Mkdir(p, 0o700)
 }
 
@@ -83,7 +89,7 @@ func (u *unpacker) link(p, target string) error {
 	if err := errors.Join(u.tree.count(0), u.tree.name(p, target)); err != nil {
 		return err
 	}
-	u.tree.nodes[p] = node{kind: link, target: target}
+	u.tree.put(p, node{kind: link, target: target})
 	return nil
 }
 
@@ -99,7 +105,7 @@ func (u *unpacker) hardLink(p, target string) error {
 	if err := errors.Join(u.tree.count(0), u.tree.name(p, "")); err != nil {
 		return err
 	}
-	u.tree.nodes[p] = n
+	u.tree.put(p, n)
 	return u.root.Link(target, p)
 }
 
@@ -127,7 +133,7 @@ func (u *unpacker) file(ctx context.Context, p string, n node, r io.Reader) erro
 	if err := u.root.Chtimes(p, time.Unix(n.time, 0), time.Unix(n.time, 0)); err != nil {
 		return err
 	}
-	u.tree.nodes[p] = n
+	u.tree.put(p, n)
 	return nil
 }
 

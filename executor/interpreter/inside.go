@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +16,7 @@ import (
 )
 
 // Inside finds what runs scripts of the extension in the runtime of that name: at
-// the path or, where path is empty, in the folders of [SearchPath]. Paths and
+// the path or, where path is empty, in the folders of the runtime's PATH. Paths and
 // links are resolved in the runtime and never outside. The file is hashed and not
 // run: what lies in a runtime runs in boxes alone.
 //
@@ -28,7 +29,7 @@ func Inside(extension, runtime string, in *image.Image, name string) (Found, err
 	if name == "" {
 		paths = nil
 		for _, n := range extensions[extension].names {
-			for dir := range strings.SplitSeq(SearchPath, ":") {
+			for dir := range strings.SplitSeq(cmp.Or(in.Environment()["PATH"], SearchPath), ":") {
 				paths = append(paths, path.Join(dir, n))
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/image"
 )
 
 // ProbeTimeout is how long an interpreter may take to say what it is: 10 s. A
@@ -201,7 +202,7 @@ func quoted(said []byte) string {
 
 // SearchPath is the PATH of a probe and of a run: fixed, so that what a script
 // calls does not depend on who started the host.
-const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+const SearchPath = image.SearchPath
 
 func checkExecutable(path string) error {
 	info, err := os.Stat(path)

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -93,15 +91,6 @@ func failure(req executor.Request, stderr []byte) notes.Failure {
 	return f
 }
 
-// environment is built from empty: the fixed set and what the policy adds.
-func environment(more map[string]string) []string {
-	env := []string{"PATH=" + interpreter.SearchPath, "HOME=" + homeDir, "TMPDIR=" + tmpDir, "LANG=C.UTF-8", "TZ=UTC"}
-	for _, name := range slices.Sorted(maps.Keys(more)) {
-		env = append(env, name+"="+more[name])
-	}
-	return env
-}
-
 // A job is what one box is made for: a script, or a probe.
 type job struct {
 	tenant        string
@@ -171,7 +160,7 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 		network: j.network, runtime: root, taken: takenBy(j.skill),
 	}
 	r.order = order{
-		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: environment(j.env), space: space,
+		skill: j.skill, inputs: j.inputs, interpreter: j.interpreter.Path, argv: j.argv, env: interpreter.Environment(root.of(), homeDir, tmpDir, j.env), space: space,
 		rlimits: e.setup.within(rlimits(e.limits, interpreter.KindOf(j.extension, j.interpreter.Path), held, j.timeout)),
 	}
 	return r, nil

@@ -174,6 +174,14 @@ func openFolder(root *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
+// of returns the image: nil for the host's programs.
+func (r *runtimeRoot) of() *image.Image {
+	if r == nil {
+		return nil
+	}
+	return r.image
+}
+
 // dir is the folder that a box is started in: the runtime's root, which the box
 // can show though it could not go there by a path.
 func (r *runtimeRoot) dir() string {

@@ -34,6 +34,7 @@ var rooms = map[string]rule{
 
 	// How scripts run.
 	"image":                         {"bundle", "golang.org/x/sys", true, "runtimes by digest, shared by the executors: it knows of no executor"},
+	"image/oci":                     {"bundle image internal/strictjson", "github.com/klauspost/compress", false, "images as others pack them; beside image, so that who only keeps them has no library"},
 	"executor/interpreter":          {"bundle executor gate image", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
 	"executor/internal/box":         {"bundle executor executor/internal/notes gate internal/holder", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
 	"executor/internal/calls":       {"", "golang.org/x/sys", true, "a base of executors: the system calls that a script may make"},
@@ -96,6 +97,7 @@ var rooms = map[string]rule{
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"access audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
 	"internal/holder":      {"", "", true, "whether the process that a lock's file names is dead, for the spine's locks too"},
+	"internal/imagecase":   {"", "", true, "container images as builders pack them, for tests"},
 	"internal/id":          {"", "", true, "ids are made in one place"},
 	"internal/instance":    {"audit internal/holder internal/id internal/ownfile internal/strictjson", "", false, "how a host process tells the next one that it died"},
 	"internal/mask":        {"", "", true, "what is known to be secret is found in one way, by the gate for all"},
@@ -128,6 +130,7 @@ var libraries = map[string]string{
 	"github.com/danielgtaylor/huma/v2":         "serve/httpapi",
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"github.com/jackc/pgx/v5":                  "store/postgres",
+	"github.com/klauspost/compress":            "image/oci",
 	"github.com/nats-io/nats.go":               "executor/fleet",
 	"github.com/nats-io/nkeys":                 "executor/fleet internal/broker", // users' keys; a server has their public halves
 	"github.com/nats-io/nats-server/v2":        "internal/broker",
@@ -146,7 +149,7 @@ var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/go
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
-var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/hostcase", "internal/rootfs", "internal/pgserver", "internal/runnercase", "internal/toolcase", "store/storetest"}
+var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/hostcase", "internal/imagecase", "internal/rootfs", "internal/pgserver", "internal/runnercase", "internal/toolcase", "store/storetest"}
 
 // bans are packages of the standard library that only some rooms may import.
 // A name that ends in "/..." covers those below it.

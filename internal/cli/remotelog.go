@@ -168,7 +168,7 @@ func (r *remote) RemoveRuntime(ctx context.Context, name, reason string) (bundle
 func (r *remote) ListHint(name string) string { return fmt.Sprintf(hostList, name) }
 
 func ofRuntime(r client.Runtime) daemon.Runtime {
-	out := daemon.Runtime{Name: r.Name, Digest: r.Digest, UsedBy: append([]string{}, r.UsedBy...), Older: r.Older, Amiss: r.Amiss}
+	out := daemon.Runtime{Name: r.Name, Digest: r.Digest, UsedBy: append([]string{}, r.UsedBy...), Older: r.Older, Source: r.Source, Amiss: r.Amiss}
 	if r.Info != nil {
 		out.Info = new(image.Info(*r.Info))
 	}

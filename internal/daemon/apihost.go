@@ -133,9 +133,9 @@ func (a apiHost) Erase(ctx context.Context, actor string, in client.Retention, p
 }
 
 func toRuntime(r Runtime) client.Runtime {
-	out := client.Runtime{Name: r.Name, Digest: r.Digest, UsedBy: r.UsedBy, Older: r.Older, Amiss: r.Amiss}
+	out := client.Runtime{Name: r.Name, Digest: r.Digest, UsedBy: r.UsedBy, Older: r.Older, Source: r.Source, Amiss: r.Amiss}
 	if i := r.Info; i != nil {
-		out.Info = &client.RuntimeInfo{Digest: i.Digest, Files: i.Files, Folders: i.Folders, Links: i.Links, Bytes: i.Bytes}
+		out.Info = new(client.RuntimeInfo(*i))
 	}
 	return out
 }

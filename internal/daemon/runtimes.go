@@ -25,10 +25,11 @@ func images(c *config.Config) *image.Store { return image.New(filepath.Join(c.Da
 type Runtime struct {
 	Name   string        `json:"name"`
 	Digest bundle.Digest `json:"digest"`
-	UsedBy []string      `json:"usedBy"`          // extensions of the allow-list whose interpreter lies in it
-	Older  []string      `json:"older,omitempty"` // those whose interpreter lies in what had the name before
-	Info   *image.Info   `json:"info,omitempty"`  // nil where it cannot be read: see Amiss
-	Amiss  string        `json:"amiss,omitempty"` // what is wrong with it on this host
+	UsedBy []string      `json:"usedBy"`           // extensions of the allow-list whose interpreter lies in it
+	Older  []string      `json:"older,omitempty"`  // those whose interpreter lies in what had the name before
+	Source string        `json:"source,omitempty"` // where it came from, as its package said when it was named
+	Info   *image.Info   `json:"info,omitempty"`   // nil where it cannot be read: see Amiss
+	Amiss  string        `json:"amiss,omitempty"`  // what is wrong with it on this host
 }
 
 // An Imported is what came of importing a runtime.

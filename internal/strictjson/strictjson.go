@@ -92,6 +92,16 @@ func Unmarshal(b []byte, v any) error {
 	return semantic(json.Unmarshal(b, v, json.RejectUnknownMembers(true)))
 }
 
+// UnmarshalKnown is [Unmarshal] for documents that others may add to: members that
+// the Go type does not have are ignored, whatever they hold, as long as it is strict
+// JSON.
+func UnmarshalKnown(b []byte, v any) error {
+	if _, _, err := decode(b, Limits{}, false); err != nil {
+		return err
+	}
+	return semantic(json.Unmarshal(b, v))
+}
+
 // semantic turns an error of the library about a value that is strict JSON into an
 // *Error; nil stays nil.
 func semantic(err error) error {

@@ -50,17 +50,20 @@ type Runtime struct {
 	Digest bundle.Digest `json:"digest"`
 	UsedBy []string      `json:"usedBy" nullable:"false" doc:"extensions of the allow-list whose interpreter lies in it"`
 	Older  []string      `json:"older,omitempty" nullable:"false" doc:"those whose interpreter lies in what had the name before"`
+	Source string        `json:"source,omitempty" doc:"where it came from, as its package said when it was named"`
 	Info   *RuntimeInfo  `json:"info,omitempty" doc:"none where it cannot be read: see amiss"`
 	Amiss  string        `json:"amiss,omitempty" doc:"what is wrong with it on this host"`
 }
 
 // RuntimeInfo says what a root file system holds.
 type RuntimeInfo struct {
-	Digest  bundle.Digest `json:"digest"`
-	Files   int           `json:"files"`
-	Folders int           `json:"folders"`
-	Links   int           `json:"links"`
-	Bytes   int64         `json:"bytes" doc:"of the files, holes too"`
+	Digest      bundle.Digest     `json:"digest"`
+	Tree        bundle.Digest     `json:"tree" doc:"of its files alone; its digest, where it sets no variable"`
+	Files       int               `json:"files"`
+	Folders     int               `json:"folders"`
+	Links       int               `json:"links"`
+	Bytes       int64             `json:"bytes" doc:"of the files, holes too"`
+	Environment map[string]string `json:"environment,omitempty" doc:"variables that runs see in place of the usual ones"`
 }
 
 // An ImportedRuntime is what came of importing a runtime.
