@@ -126,9 +126,12 @@ var wings = map[string][]string{
 
 // meetings are the exceptions, each for a reason.
 var meetings = map[string]string{
-	"executor/executortest store/memstore":                "a suite makes its requests as production does",
-	"serve/internal/params serve/httpapi/client":          "a refusal has a code of the wire",
-	"executor/executortest/hostile executor/executortest": "one suite's requests serve the other",
+	"executor/executortest store/memstore":                   "a suite makes its requests as production does",
+	"serve/internal/params serve/httpapi/client":             "a refusal has a code of the wire",
+	"executor/executortest/hostile executor/executortest":    "one suite's requests serve the other",
+	"executor/microvm executor/microvm/kit":                  "a part of its own",
+	"executor/microvm executor/microvm/internal/frame":       "a part of its own",
+	"executor/microvm/agent executor/microvm/internal/frame": "a part of its own, in the machine",
 }
 
 // place returns the wing that a room stands in, and whether it is a base there.
@@ -171,6 +174,7 @@ func TestWingsAndSiblingsNeverMeet(t *testing.T) {
 // front door may name the platform's default.
 func TestOnlyTheWiringNamesConcreteRooms(t *testing.T) {
 	may := map[string]string{"": "executor/process executor/sandbox", "executor/executortest": "store/memstore", "internal/gatecase": "store/memstore",
+		"executor/microvm": "executor/microvm/internal/frame executor/microvm/kit", "executor/microvm/agent": "executor/microvm/internal/frame",
 		"internal/runnercase": "executor/process executor/sandbox serve/limit serve/runnerapi store/memstore", "internal/toolcase": "executor/process store/memstore"}
 	for _, r := range list(t, "linux") {
 		name := r.name()

@@ -1,0 +1,50 @@
+package frame
+
+// Orders is all that an agent is told, once: which files to lay out, and what to
+// start. Behind it come, as Data, the bytes of: the seed, standard input, the
+// declaration, the skill's files, the inputs. An agent trusts it.
+type Orders struct {
+	Seed        int    `json:"seed"` // bytes of it
+	Time        int64  `json:"time"` // nanoseconds since 1970
+	Stdin       int    `json:"stdin"`
+	Declaration int    `json:"declaration"`
+	Digest      string `json:"digest"` // of the closure
+	Skill       []File `json:"skill"`
+	Inputs      []File `json:"inputs"`
+
+	Argv      []string `json:"argv"` // the first is the interpreter's absolute path
+	Env       []string `json:"env"`
+	Filter    []byte   `json:"filter"` // of system calls, as the kernel reads it
+	Rlimits   []Rlimit `json:"rlimits"`
+	Memory    int64    `json:"memory"`    // bytes
+	Processes int      `json:"processes"` // and threads
+	Space     int64    `json:"space"`     // bytes that may be written
+	Shm       int64    `json:"shm"`       // beyond it, below /dev/shm
+	Inodes    int      `json:"inodes"`    // files and folders, those laid out too
+	Flood     int64    `json:"flood"`     // bytes of each stream that are worth sending
+}
+
+// A File is one to lay out.
+type File struct {
+	Path string `json:"path"`
+	Size int    `json:"size"`
+}
+
+// An Rlimit is a limit of each process.
+type Rlimit struct {
+	What  int    `json:"what"`
+	Limit uint64 `json:"limit"`
+}
+
+// Where a run has its files, as its script sees them.
+const (
+	SkillDir   = "/skill"
+	InputsDir  = "/inputs"
+	OutputsDir = "/outputs"
+	TmpDir     = "/tmp"
+	HomeDir    = "/tmp/home"
+	ShmDir     = "/dev/shm"
+)
+
+// InsideID is the user and the group that a script is.
+const InsideID = 1000

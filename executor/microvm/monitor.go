@@ -1,0 +1,133 @@
+//go:build linux && amd64
+
+package microvm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A monitor is a program that makes virtual machines. What is QEMU's alone stands
+// behind it.
+type monitor interface {
+	// path is that of the program.
+	path() string
+	// describe says which it is, for people.
+	describe() string
+	// argv returns how it is started to make the machine. It has the machine's files
+	// under the numbers that files gives them, and standard input that is at its end.
+	argv(m machine) []string
+	// accelerated asks the monitor at the other end of the control socket whether the
+	// processor runs its machine. It ends with the context.
+	accelerated(ctx context.Context, control *os.File) (bool, error)
+}
+
+// A machine is one to be made.
+type machine struct {
+	kernel, initrd *os.File
+	disk           *os.File // nil: none
+	port           *os.File // the monitor's end of a socket, which is the machine's serial port
+	control        *os.File // the monitor's end of a socket; nil: nobody controls it
+	memory         int64    // bytes
+	processors     int
+	accelerate     bool // by the processor, or not at all; otherwise it is interpreted
+}
+
+// files are the machine's, in the order in which a monitor has them, from 3 up.
+func (m machine) files() []*os.File {
+	var list []*os.File
+	for _, f := range []*os.File{m.kernel, m.initrd, m.port, m.disk, m.control} {
+		if f != nil {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// number returns under which number the monitor has the file.
+func (m machine) number(f *os.File) int {
+	for i, g := range m.files() {
+		if f == g {
+			return 3 + i
+		}
+	}
+	return -1
+}
+
+// qemu is the monitor that there is.
+type qemu struct{ file, version string }
+
+// versionTime is how long a monitor may take to say its version.
+const versionTime = 60 * time.Second
+
+// openQEMU asks the program at the path what it is.
+func openQEMU(path string) (qemu, error) {
+	if !filepath.IsAbs(path) {
+		return qemu{}, fmt.Errorf("%w: %q is not an absolute path", ErrMonitor, path)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), versionTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Env, cmd.Dir = []string{}, "/"
+	text, err := cmd.Output()
+	if err != nil {
+		return qemu{}, fmt.Errorf("%w: asking %s for its version: %w; install QEMU (Debian: qemu-system-x86), or name another path", ErrMonitor, path, err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	version, ok := strings.CutPrefix(line, "QEMU emulator version ")
+	if !ok {
+		return qemu{}, fmt.Errorf("%w: %s says that it is %.60q, and this executor drives QEMU", ErrMonitor, path, line)
+	}
+	version, _, _ = strings.Cut(version, " ")
+	return qemu{path, version}, nil
+}
+
+func (q qemu) path() string     { return q.file }
+func (q qemu) describe() string { return "QEMU " + q.version }
+
+// commandLine is the kernel's. The three numbers keep it from measuring the clock, which
+// a busy host makes it do for ever: of 8 machines under load not one came up without.
+const commandLine = "quiet panic=-1 tsc_early_khz=1000000 no_timer_check lpj=1000000 random.trust_cpu=on rdinit=/init"
+
+func (q qemu) argv(m machine) []string {
+	opened := func(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(m.number(f)) }
+	accelerator := "tcg,tb-size=64"
+	if m.accelerate {
+		accelerator = "kvm"
+	}
+	argv := []string{
+		q.file, "-M", "microvm,pit=off,pic=off,rtc=off,isa-serial=off,acpi=on,dump-guest-core=off", "-accel", accelerator, "-cpu", "max", "-smp", strconv.Itoa(m.processors),
+		"-m", strconv.FormatInt(m.memory>>20, 10) + "M", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+		"-kernel", opened(m.kernel), "-initrd", opened(m.initrd), "-append", commandLine,
+		"-device", "virtio-serial-device", "-chardev", "socket,id=port,fd=" + strconv.Itoa(m.number(m.port)), "-device", "virtserialport,chardev=port,name=tracon",
+	}
+	if m.disk != nil {
+		argv = append(argv, "-drive", "if=none,id=disk,format=raw,readonly=on,file.locking=off,file="+opened(m.disk), "-device", "virtio-blk-device,drive=disk")
+	}
+	if m.control != nil {
+		argv = append(argv, "-chardev", "socket,id=control,fd="+strconv.Itoa(m.number(m.control)), "-mon", "chardev=control,mode=control")
+	}
+	return argv
+}
+
+func (q qemu) accelerated(ctx context.Context, control *os.File) (bool, error) {
+	c := newQMP(control)
+	stop := context.AfterFunc(ctx, func() { _ = control.SetDeadline(time.Now()) })
+	defer stop()
+	var kvm struct {
+		Enabled bool `json:"enabled"`
+		Present bool `json:"present"`
+	}
+	err := c.greet()
+	if err == nil {
+		err = c.call("query-kvm", &kvm)
+	}
+	return kvm.Enabled, err
+}
