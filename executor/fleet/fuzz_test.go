@@ -12,11 +12,15 @@ import (
 func FuzzRead(f *testing.F) {
 	f.Add("answer", "1", "run", "2", "0", []byte("{}"))
 	f.Add("begun", "1", "bundle", "9223372036854775807", "9223372036854775807", []byte("x"))
+	f.Add("output", "1", "stdout", "2", "0", []byte("x"))
 	f.Add("problem", "", "run", "-1", "+1", []byte(`{"files":[{"path":"a","data":""}]}`))
 	f.Fuzz(func(t *testing.T, kind, run, part, size, offset string, body []byte) {
-		h := nats.Header{headKind: {kind}, headRun: {run}, headPart: {part}, headSize: {size}, headOffset: {offset}, headSHA256: {digest(body)}}
+		h := nats.Header{headKind: {kind}, headRun: {run}, headPart: {part}, headSize: {size}, headOffset: {offset}, headSHA256: {digest(body)}, headStream: {part}}
 		if e, err := readEvent(h, body); err == nil && (e.size > maxAnswer || e.size < 0 || e.kind == kindAnswer && len(body) > 0 && int64(len(body)) != e.size) {
 			t.Errorf("M02: an event of %d bytes says %d", len(body), e.size)
+		}
+		if e, err := readEvent(h, body); err == nil && e.kind == kindOutput && e.output().Check() != nil {
+			t.Errorf("M01: output of %d bytes at %d", len(e.body), e.offset)
 		}
 		if c, err := readChunk(h, body); err == nil && (c.offset < 0 || len(c.data) == 0 || c.offset+int64(len(c.data)) > c.size || c.size > maxClosure) {
 			t.Errorf("M02: a chunk of %d bytes at %d of %d", len(c.data), c.offset, c.size)
