@@ -79,8 +79,9 @@ func above(f *os.File, n int) (*os.File, error) {
 // It is set from outside, right after the start, since Go can set no limit
 // between fork and exec: a barrier would need ptrace, which a debugger or a
 // hardened host denies. By the time it is set the interpreter has begun to load
-// but has hardly read the script, and a core file of that moment would lie in
-// the private folder, which is removed.
+// and, unless the host is very busy, has hardly read the script. A core file of that
+// moment, or of a process that the script started by then, would lie in the private
+// folder, which is removed.
 func limit(pid int) error {
 	err := unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
