@@ -54,13 +54,6 @@ func (h *aHost) must(words ...string) string {
 	return string(out)
 }
 
-func (h *aHost) write(name, text string) {
-	h.t.Helper()
-	if err := os.WriteFile(filepath.Join(h.folder, name), []byte(text), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
 // run runs the script, and returns the exit code, and what was printed.
 func (h *aHost) run(args string) (code int, stdout, stderr string) {
 	h.t.Helper()
@@ -182,7 +175,8 @@ func TestConformanceRunner(t *testing.T) {
 	r := newRunner(t, nil)
 	s := newServed(t, map[string]string{"TRACON_KEY": r.one})
 	out, err := s.command("conformance", "runner", r.Address, "--tenant", "acme").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), " 0 BROKEN") || !strings.Contains(string(out), "runner runner, tier") {
+	if err != nil || !strings.Contains(string(out), " 0 BROKEN") || !strings.Contains(string(out), "runner runner, tier") ||
+		!strings.Contains(string(out), "live output") || strings.Contains(string(out), "not offered") {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, err = s.command("conformance", "runner", r.Address, "--tenant", "beta", "--json").CombinedOutput()

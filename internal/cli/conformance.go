@@ -142,12 +142,17 @@ It exits with 0 when all rules hold, and 3 when one does not.`,
 
 // checked prints the checks, and returns the exit code that they have.
 func (a *app) checked(name, tier string, checks []conformance.Check) error {
-	rows, failed := [][]string{{"script", "rule", ""}}, 0
+	rows, failed, without := [][]string{{"script", "rule", ""}}, 0, 0
 	for _, c := range checks {
-		if !c.OK {
+		word := mark(c.OK, "held", "BROKEN")
+		switch {
+		case !c.OK:
 			failed++
+		case c.NotOffered:
+			without++
+			word = "not offered"
 		}
-		rows = append(rows, []string{c.Language, c.Rule, mark(c.OK, "held", "BROKEN")})
+		rows = append(rows, []string{c.Language, c.Rule, word})
 	}
 	var exit error
 	if failed > 0 {
@@ -163,14 +168,18 @@ func (a *app) checked(name, tier string, checks []conformance.Check) error {
 	}
 	err := a.styled(rows, true, func(row, column int) style {
 		switch {
-		case column < 2:
+		case column < 2 || rows[row][2] == "not offered":
 			return plain
 		case rows[row][2] == "held":
 			return green
 		}
 		return red
 	})
-	fmt.Fprintf(a.out, "\n%s, tier %s: %d held, %d BROKEN\n", name, tier, len(checks)-failed, failed)
+	fmt.Fprintf(a.out, "\n%s, tier %s: %d held, %d BROKEN", name, tier, len(checks)-failed-without, failed)
+	if without > 0 {
+		fmt.Fprintf(a.out, ", %d not offered", without)
+	}
+	fmt.Fprintln(a.out)
 	for _, c := range checks {
 		for _, f := range c.Faults {
 			fmt.Fprintf(a.out, "%s: %s\n", strings.TrimSpace(c.Language+" "+c.Rule), harmless(f, true))

@@ -22,7 +22,8 @@ func (a *app) conformanceRunnerCmd() *cobra.Command {
 		Long: `Asks a runner service (docs/runner-protocol.md) for short, harmless scripts, and says which
 rules of the wire it keeps: input, streams, exit codes, timeout, limits, and what it must
 refuse. Where the runner says that it knows tracon/1, the rules of that are looked at too:
-closures, uploads, words, files, tiers.
+closures, uploads, words, files, tiers. Output that is shown while a script runs is looked
+at where it says that it knows tracon-live/1, and else told as not offered.
 
 The runtimes are those that the runner tells of, or those of --runtime. The key is that of
 --key-file, or of TRACON_KEY, for the tenant of --tenant. It goes to the URL alone: there is

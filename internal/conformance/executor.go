@@ -22,6 +22,9 @@ type Check struct {
 	Rule     string   `json:"rule"`
 	OK       bool     `json:"ok"`
 	Faults   []string `json:"faults,omitempty"` // what is wrong, in sentences that begin with the rule
+
+	// NotOffered: who is looked at may do without it, and says so. Then OK is true.
+	NotOffered bool `json:"notOffered,omitempty"`
 }
 
 // Executor runs the suite for executors: what every one must do. Over is called

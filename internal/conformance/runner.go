@@ -37,7 +37,8 @@ type Runner struct {
 const runnerTime = time.Minute
 
 // Run looks at the runner: the wire of R28 in each language, and what is this house's own
-// where the runner says that it knows it. It returns what came of each rule.
+// where the runner says that it knows it. It returns what came of each rule; one that a
+// runner may do without, and does not offer, is not looked at.
 //
 // # Errors
 //
@@ -48,6 +49,12 @@ func (r *Runner) Run(ctx context.Context) ([]Check, error) {
 		return nil, err
 	}
 	var checks []Check
+	tell := func(c Check) {
+		checks = append(checks, c)
+		if r.Over != nil {
+			r.Over(c)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Runtimes)) {
 		p, ok := programs[r.Runtimes[name]]
 		if !ok {
@@ -56,6 +63,9 @@ func (r *Runner) Run(ctx context.Context) ([]Check, error) {
 		rules := plainRules
 		if r.Info.Knows() {
 			rules = slices.Concat(plainRules, ourRules)
+		}
+		if r.Info.Shows() {
+			rules = slices.Concat(rules, liveRules)
 		}
 		for _, rule := range rules {
 			err := rule.check(&asking{ctx, r, name, p})
@@ -66,10 +76,13 @@ func (r *Runner) Run(ctx context.Context) ([]Check, error) {
 			if err != nil {
 				c.Faults = []string{rule.rule + ": " + err.Error()}
 			}
-			checks = append(checks, c)
-			if r.Over != nil {
-				r.Over(c)
-			}
+			tell(c)
+		}
+		if r.Info.Shows() {
+			continue
+		}
+		for _, rule := range liveRules {
+			tell(Check{Language: name, Rule: rule.name, OK: true, NotOffered: true})
 		}
 	}
 	if len(checks) == 0 {
@@ -114,16 +127,24 @@ func (r *Runner) open(ctx context.Context) error {
 	return nil
 }
 
-func (r *Runner) send(ctx context.Context, method, path string, body []byte, key string) (int, []byte, error) {
+func (r *Runner) request(ctx context.Context, method, path string, body []byte, key string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.base.JoinPath(path).String(), bytes.NewReader(body))
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	return req, nil
+}
+
+func (r *Runner) send(ctx context.Context, method, path string, body []byte, key string) (int, []byte, error) {
+	req, err := r.request(ctx, method, path, body, key)
+	if err != nil {
+		return 0, nil, err
 	}
 	res, err := r.client.Do(req)
 	if err != nil {
