@@ -35,6 +35,7 @@ var rooms = map[string]rule{
 	// How scripts run.
 	"image":                         {"bundle", "golang.org/x/sys", true, "runtimes by digest, shared by the executors: it knows of no executor"},
 	"image/oci":                     {"bundle image internal/strictjson", "github.com/klauspost/compress", false, "images as others pack them; beside image, so that who only keeps them has no library"},
+	"image/registry":                {"bundle image image/oci internal/outbound internal/strictjson", "github.com/opencontainers/go-digest github.com/opencontainers/image-spec oras.land/oras-go/v2", false, "images from where they are offered; who does not pull has no client of it"},
 	"executor/interpreter":          {"bundle executor gate image", "golang.org/x/sys", true, "a base of executors: the host's interpreters"},
 	"executor/internal/box":         {"bundle executor executor/internal/notes gate internal/holder", "golang.org/x/sys", true, "a base of executors: staging, capture, collection"},
 	"executor/internal/calls":       {"", "golang.org/x/sys", true, "a base of executors: the system calls that a script may make"},
@@ -95,10 +96,10 @@ var rooms = map[string]rule{
 	// Behind doors.
 	"internal/archtest":    {"", "", true, "it reads the house from outside"},
 	"internal/broker":      {"", "github.com/nats-io/nats-server/v2 github.com/nats-io/nkeys", false, "a NATS server within this process: the only importer of it"},
-	"internal/cli":         {". access admin audit audit/notary bundle executor executor/interpreter fsck gate grant image internal/config internal/conformance internal/daemon internal/id internal/ownfile internal/spool internal/strictjson internal/textdiff internal/witness retention serve/httpapi/client skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires, or to a server, through the typed client"},
+	"internal/cli":         {". access admin audit audit/notary bundle executor executor/interpreter fsck gate grant image image/oci image/registry internal/config internal/conformance internal/daemon internal/id internal/ownfile internal/spool internal/strictjson internal/textdiff internal/witness retention serve/httpapi/client skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires, or to a server, through the typed client"},
 	"internal/config":      {"access bundle gate grant internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"bundle executor executor/executortest executor/executortest/hostile executor/interpreter gate internal/id internal/outbound wire", "", false, "the suites against an executor or a runner that is deployed; no wing, so that a binary may hold it"},
-	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/container executor/fleet executor/interpreter executor/process executor/remote executor/sandbox fsck gate grant idempotency image internal/broker internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/turns internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/mcpserver serve/limit serve/oidc serve/runnerapi serve/runs skill slot store store/memstore store/postgres store/sqlite toolset wire wire/ticket", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/container executor/fleet executor/interpreter executor/process executor/remote executor/sandbox fsck gate grant idempotency image image/oci image/registry internal/broker internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/turns internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/mcpserver serve/limit serve/oidc serve/runnerapi serve/runs skill slot store store/memstore store/postgres store/sqlite toolset wire wire/ticket", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"access audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
@@ -140,6 +141,8 @@ var libraries = map[string]string{
 	"github.com/nats-io/nats.go":               "executor/fleet",
 	"github.com/nats-io/nkeys":                 "executor/fleet internal/broker", // users' keys; a server has their public halves
 	"github.com/nats-io/nats-server/v2":        "internal/broker",
+	"github.com/opencontainers/go-digest":      "image/registry", // the words that the client speaks in
+	"github.com/opencontainers/image-spec":     "image/registry",
 	"github.com/pressly/goose/v3":              "store/internal/sqlstore store/postgres store/sqlite", // the dialect is named where the engine is
 	"github.com/santhosh-tekuri/jsonschema/v6": "schema",
 	"github.com/spf13/cobra":                   "internal/cli",
@@ -147,11 +150,12 @@ var libraries = map[string]string{
 	"go.opentelemetry.io/otel":                 "observe internal/telemetry",
 	"go.yaml.in/yaml/v4":                       "internal/strictyaml",
 	"github.com/modelcontextprotocol/go-sdk":   "serve/mcpserver",
+	"oras.land/oras-go/v2":                     "image/registry",
 	"modernc.org/sqlite":                       "store/sqlite store/internal/sqlstore", // the latter in its tests
 }
 
 // testLibraries are what tests and suites may use, and nothing that is shipped.
-var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/golang-jwt/jwt/v5", "github.com/google/go-cmp", "github.com/oauth2-proxy/mockoidc", "github.com/pb33f/libopenapi", "github.com/pb33f/libopenapi-validator", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
+var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/golang-jwt/jwt/v5", "github.com/google/go-cmp", "github.com/google/go-containerregistry", "github.com/oauth2-proxy/mockoidc", "github.com/pb33f/libopenapi", "github.com/pb33f/libopenapi-validator", "github.com/rogpeppe/go-internal", "go.uber.org/goleak", "pgregory.net/rapid"}
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
@@ -165,7 +169,7 @@ var bans = map[string]struct{ rooms, why string }{
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
-	"net/http":       {"examples/embed executor/remote internal/cli internal/conformance internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
+	"net/http":       {"examples/embed executor/remote image/registry internal/cli internal/conformance internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
 	"net":            {"executor/executortest/hostile executor/fleet internal/broker internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
 	"testing":        {"internal/gatecase internal/hostcase internal/pgserver internal/runnercase internal/toolcase store/storetest", "a binary does not link testing"},

@@ -19,7 +19,8 @@ import (
 	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
-	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/image/oci"
+	"github.com/tracon-go/tracon/image/registry"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/internal/spool"
@@ -197,8 +198,12 @@ type hosts interface {
 	Runtime(ctx context.Context, name string, verify bool) (daemon.Runtime, error)
 
 	// ImportRuntime keeps a root file system under a name: the folder dir or, where
-	// dir is empty, the tar archive r. See [daemon.House.ImportRuntime].
-	ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, l image.Limits) (daemon.Imported, error)
+	// dir is empty, the archive r. See [daemon.House.ImportRuntime].
+	ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, o oci.Options) (daemon.Imported, error)
+
+	// PullRuntime keeps an image of a registry under a name. It is this machine that
+	// asks the registry, with the credentials of who calls: a server is sent what came.
+	PullRuntime(ctx context.Context, n admin.Naming, reference string, from registry.Options, o oci.Options) (daemon.Imported, error)
 	RemoveRuntime(ctx context.Context, name, reason string) (meant bundle.Digest, kept bool, err error)
 
 	// ListHint says how to list an interpreter in the runtime of that name.

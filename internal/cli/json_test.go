@@ -80,6 +80,7 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		{words: "tenant delete acme", fails: true},
 		{words: "runtime list"},
 		{words: "runtime import x nowhere", fails: true},
+		{words: "runtime pull x 127.0.0.1:1/x:1", fails: true},
 		{words: "runtime show x", fails: true},
 		{words: "runtime remove x", fails: true},
 		{words: "skill delete greeter"},

@@ -15,6 +15,8 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/image/oci"
+	"github.com/tracon-go/tracon/image/registry"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/toolcall"
 )
@@ -254,9 +256,14 @@ func (l *local) Runtime(ctx context.Context, name string, verify bool) (daemon.R
 	return r, err
 }
 
-func (l *local) ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, limits image.Limits) (daemon.Imported, error) {
+func (l *local) ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, o oci.Options) (daemon.Imported, error) {
 	n.Actor = l.actor
-	return l.h.ImportRuntime(ctx, n, dir, r, limits)
+	return l.h.ImportRuntime(ctx, n, dir, r, o)
+}
+
+func (l *local) PullRuntime(ctx context.Context, n admin.Naming, reference string, from registry.Options, o oci.Options) (daemon.Imported, error) {
+	n.Actor = l.actor
+	return l.h.PullRuntime(ctx, n, reference, from, o)
 }
 
 func (l *local) RemoveRuntime(ctx context.Context, name, reason string) (bundle.Digest, bool, error) {

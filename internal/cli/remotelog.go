@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -18,6 +19,8 @@ import (
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/image/oci"
+	"github.com/tracon-go/tracon/image/registry"
 	"github.com/tracon-go/tracon/internal/daemon"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
 )
@@ -147,7 +150,7 @@ func (r *remote) Runtime(ctx context.Context, name string, _ bool) (daemon.Runti
 }
 
 // ImportRuntime sends the archive: a folder is refused before.
-func (r *remote) ImportRuntime(ctx context.Context, n admin.Naming, _ string, archive io.Reader, _ image.Limits) (daemon.Imported, error) {
+func (r *remote) ImportRuntime(ctx context.Context, n admin.Naming, _ string, archive io.Reader, _ oci.Options) (daemon.Imported, error) {
 	bar := r.progress("bytes sent")
 	defer bar.done()
 	out, err := r.platform.ImportRuntime(ctx, n.Name, n.Replace, n.Reason, &counted{r: archive, show: bar.show})
@@ -158,6 +161,34 @@ func (r *remote) ImportRuntime(ctx context.Context, n admin.Naming, _ string, ar
 		return daemon.Imported{}, r.told(ctx, err, nil)
 	}
 	return daemon.Imported{Runtime: ofRuntime(out.Runtime), Before: out.Before, Skipped: append([]string{}, out.Skipped...), Left: out.Left}, nil
+}
+
+// PullRuntime has the parts of the image here, and sends them on as an archive.
+func (r *remote) PullRuntime(ctx context.Context, n admin.Naming, reference string, from registry.Options, o oci.Options) (out daemon.Imported, err error) {
+	dir, err := os.MkdirTemp("", "tracon-pull-")
+	if err != nil {
+		return daemon.Imported{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	scratch, err := os.OpenRoot(dir)
+	if err != nil {
+		return daemon.Imported{}, err
+	}
+	defer scratch.Close()
+	parts, err := registry.Pull(ctx, reference, scratch, from, o)
+	if err != nil {
+		return daemon.Imported{}, err
+	}
+	archive, to := io.Pipe()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		to.CloseWithError(parts.WriteArchive(ctx, to))
+	}()
+	out, err = r.ImportRuntime(ctx, n, "", archive, oci.Options{})
+	archive.Close()
+	<-over
+	return out, err
 }
 
 func (r *remote) RemoveRuntime(ctx context.Context, name, reason string) (bundle.Digest, bool, error) {

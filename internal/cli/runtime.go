@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,96 +14,131 @@ import (
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/image/oci"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
 func (a *app) runtimeCmd() *cobra.Command {
 	return group("runtime", "Root file systems that sandboxed scripts run in, in place of the host's programs",
-		`  tracon runtime import python-3.12 ./rootfs
+		`  tracon runtime pull python-3.12 docker.io/library/python:3.12-slim
+  tracon runtime import python-3.12 ./rootfs
   tracon runtime list`,
-		a.runtimeImportCmd(), a.runtimeListCmd(), a.runtimeShowCmd(), a.runtimeRemoveCmd())
+		a.runtimePullCmd(), a.runtimeImportCmd(), a.runtimeListCmd(), a.runtimeShowCmd(), a.runtimeRemoveCmd())
 }
 
 // importFlags are the words of an import.
 type importFlags struct {
 	reason            string
 	replace           bool
+	platform, image   string
 	size              string
 	entries, path, in int
 }
 
-func (f importFlags) limits() (image.Limits, error) {
-	l := image.Limits{Entries: f.entries, PathBytes: f.path, Depth: f.in}
-	if f.size == "" {
-		return l, nil
+func (f *importFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.BoolVar(&f.replace, "replace", false, "take the name from another root file system")
+	fs.StringVar(&f.reason, "reason", "", "why, for the log")
+	fs.StringVar(&f.platform, "platform", "", "of an image for several, such as linux/arm64 (default linux and this machine's processor)")
+	fs.StringVar(&f.size, "max-size", "", "size of all files, such as 8GiB (default 4GiB)")
+	fs.IntVar(&f.entries, "max-entries", 0, "files, folders and links (default 200000)")
+	fs.IntVar(&f.path, "max-path", 0, "bytes of one path (default 1024)")
+	fs.IntVar(&f.in, "max-depth", 0, "elements of one path (default 64)")
+	_ = cmd.RegisterFlagCompletionFunc("platform", cobra.FixedCompletions([]string{"linux/amd64", "linux/arm64"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *importFlags) options() (o oci.Options, err error) {
+	o.Name = f.image
+	o.Limits = image.Limits{Entries: f.entries, PathBytes: f.path, Depth: f.in}
+	if f.size != "" {
+		if o.Limits.Bytes, err = config.ParseSize(f.size); err != nil {
+			return o, fmt.Errorf("--max-size: %w", err)
+		}
 	}
-	var err error
-	if l.Bytes, err = config.ParseSize(f.size); err != nil {
-		return l, fmt.Errorf("--max-size: %w", err)
+	if f.platform != "" {
+		if o.Platform, err = oci.ParsePlatform(f.platform); err != nil {
+			return o, fmt.Errorf("--platform: %w", err)
+		}
 	}
-	return l, nil
+	return o, nil
+}
+
+// limited says that limits are no server's affair; empty: there are none.
+func limited(o oci.Options) string {
+	if o.Limits != (image.Limits{}) {
+		return "--max-… is for the data folder of this machine"
+	}
+	return ""
 }
 
 func (a *app) runtimeImportCmd() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import NAME SOURCE",
-		Short: "Keep a root file system under a name: a folder, a tar archive, or - for one on standard input",
+		Short: "Keep a root file system under a name: a folder, an archive, or - for one on standard input",
 		Long: `Unpacks a root file system once into the data folder, under the digest of all that
 is in it, and gives it the name. Nothing of it is run.
 
-SOURCE is a folder, or a tar archive, plain or compressed with gzip; - reads one from
-standard input. Owners, set-user-id bits and extended attributes are dropped, devices,
-pipes and sockets are left out and named, links keep their text and lead nowhere
-but inside. An archive is refused whole when an entry leaves the root, lies below a
-link, or comes twice.
+SOURCE is a folder or a tar archive, plain or compressed with gzip or zstd; - reads one
+from standard input. Either holds a root file system, or a container image in layers: an
+OCI layout, or what docker save writes. Of such an image PATH, LANG, LC_* and TZ are
+taken where they say no more than they must; never its entrypoint, its user and its other
+variables. --platform says which is meant of an image for several, --image which of
+several images. The digest is the same however the files were packed.
+
+Owners, set-user-id bits and extended attributes are dropped, devices, pipes and sockets
+are left out and named, links keep their text and lead nowhere but inside. An archive is
+refused whole when an entry leaves the root, lies below a link, or comes twice, and an
+image when a part of it is not what its manifest says.
 
 A name that belongs to another root file system is given to this one with --replace.
 Interpreters of the allow-list stay in the old one until they are listed again.`,
 		Example: `  tracon runtime import python-3.12 ./rootfs
-  docker export CONTAINER | tracon runtime import python-3.12 -
+  docker save python:3.12-slim | tracon runtime import python-3.12 -
+  tracon runtime import tools ./layout --image tools:2 --platform linux/arm64
   tracon policy set --host --enabled --interpreters py=runtime:python-3.12`,
 		Args: exactly("NAME", "SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			limits, err := f.limits()
+			o, err := f.options()
 			if err != nil {
 				return err
 			}
-			here := ""
+			here := limited(o)
 			if info, err := os.Stat(args[1]); err == nil && info.IsDir() {
 				here = quoteWords(args[1]) + " is a folder of this machine, and a server takes a tar archive"
-			} else if limits != (image.Limits{}) {
-				here = "--max-… is for the data folder of this machine"
+			} else if f.platform != "" || f.image != "" {
+				here = "--platform and --image are for the data folder of this machine"
 			}
-			return a.atHere(cmd, daemon.Make, here, func(ctx context.Context, b backend) error {
-				n := admin.Naming{Name: args[0], Replace: f.replace, Reason: f.reason}
-				stop := a.progress("importing " + harmless(n.Name, false)).during()
-				out, err := a.importRuntime(ctx, b, n, args[1], limits)
-				stop()
-				if errors.Is(err, admin.ErrNamed) {
-					return hint(err, "--replace gives the name to this one; `tracon runtime show %s` shows the other", n.Name)
-				}
-				if err != nil {
-					return err
-				}
-				return a.toldImport(b, out)
+			return a.naming(cmd, f, args[0], here, func(ctx context.Context, b backend, n admin.Naming) (daemon.Imported, error) {
+				defer a.progress("importing " + harmless(n.Name, false)).during()()
+				return a.importRuntime(ctx, b, n, args[1], o)
 			})
 		},
 	}
-	fs := cmd.Flags()
-	fs.BoolVar(&f.replace, "replace", false, "take the name from another root file system")
-	fs.StringVar(&f.reason, "reason", "", "why, for the log")
-	fs.StringVar(&f.size, "max-size", "", "size of all files, such as 8GiB (default 4GiB)")
-	fs.IntVar(&f.entries, "max-entries", 0, "files, folders and links (default 200000)")
-	fs.IntVar(&f.path, "max-path", 0, "bytes of one path (default 1024)")
-	fs.IntVar(&f.in, "max-depth", 0, "elements of one path (default 64)")
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.image, "image", "", "which of several images in SOURCE")
 	return cmd
 }
 
-func (a *app) importRuntime(ctx context.Context, b backend, n admin.Naming, source string, l image.Limits) (daemon.Imported, error) {
+// naming calls load for a runtime that gets the name, and says what came of it.
+func (a *app) naming(cmd *cobra.Command, f importFlags, name, here string, load func(context.Context, backend, admin.Naming) (daemon.Imported, error)) error {
+	return a.atHere(cmd, daemon.Make, here, func(ctx context.Context, b backend) error {
+		n := admin.Naming{Name: name, Replace: f.replace, Reason: f.reason}
+		out, err := load(ctx, b, n)
+		if errors.Is(err, admin.ErrNamed) {
+			return hint(err, "--replace gives the name to this one; `tracon runtime show %s` shows the other", n.Name)
+		}
+		if err != nil {
+			return err
+		}
+		return a.toldImport(b, out)
+	})
+}
+
+func (a *app) importRuntime(ctx context.Context, b backend, n admin.Naming, source string, o oci.Options) (daemon.Imported, error) {
 	if source == "-" {
-		return b.ImportRuntime(ctx, n, "", a.in, l)
+		return b.ImportRuntime(ctx, n, "", a.in, o)
 	}
 	file, err := os.Open(source)
 	if err != nil {
@@ -109,9 +146,9 @@ func (a *app) importRuntime(ctx context.Context, b backend, n admin.Naming, sour
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || info.IsDir() {
-		return b.ImportRuntime(ctx, n, source, nil, l)
+		return b.ImportRuntime(ctx, n, source, nil, o)
 	}
-	return b.ImportRuntime(ctx, n, "", file, l)
+	return b.ImportRuntime(ctx, n, "", file, o)
 }
 
 func (a *app) toldImport(b backend, out daemon.Imported) error {
@@ -125,6 +162,12 @@ func (a *app) toldImport(b backend, out daemon.Imported) error {
 		return a.printJSON(out)
 	}
 	fmt.Fprintf(a.out, "%s is %s: %s\n", out.Name, out.Digest, contents(out.Runtime))
+	if out.Source != "" {
+		a.say("it came from %s", harmless(out.Source, false))
+	}
+	for _, v := range variables(out.Runtime) {
+		a.say("what runs in it sees %s", harmless(v, false))
+	}
 	if len(out.Older) > 0 {
 		a.say("%s still runs in %s; list it again to move it on", strings.Join(out.Older, ", "), out.Before)
 	}
@@ -139,6 +182,16 @@ func contents(r daemon.Runtime) string {
 		return r.Amiss
 	}
 	return fmt.Sprintf("%d files, %d folders, %d links, %s", r.Info.Files, r.Info.Folders, r.Info.Links, megabytes(r.Info.Bytes))
+}
+
+// variables are those that a runtime sets, each NAME=VALUE.
+func variables(r daemon.Runtime) (list []string) {
+	if r.Info != nil {
+		for _, name := range slices.Sorted(maps.Keys(r.Info.Environment)) {
+			list = append(list, name+"="+r.Info.Environment[name])
+		}
+	}
+	return list
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
@@ -204,8 +257,14 @@ func (a *app) runtimeShowCmd() *cobra.Command {
 				if len(r.Older) > 0 {
 					rows = append(rows, []string{"was left by", strings.Join(r.Older, ",") + ", which run in what had the name before"})
 				}
+				if r.Source != "" {
+					rows = append(rows, []string{"came from", r.Source})
+				}
 				if r.Info != nil {
 					rows = append(rows, []string{"holds", contents(r)})
+				}
+				if v := variables(r); len(v) > 0 {
+					rows = append(rows, []string{"files", r.Info.Tree.String() + ", by themselves"}, []string{"sets", strings.Join(v, ", ")})
 				}
 				if verify && exit == nil {
 					rows = append(rows, []string{"verified", "every byte is what was imported"})

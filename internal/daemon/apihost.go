@@ -12,7 +12,7 @@ import (
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/gate"
-	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/image/oci"
 	"github.com/tracon-go/tracon/retention"
 	"github.com/tracon-go/tracon/serve/httpapi"
 	"github.com/tracon-go/tracon/serve/httpapi/client"
@@ -58,7 +58,7 @@ func (a apiHost) Runtimes(ctx context.Context) ([]client.Runtime, error) {
 }
 
 func (a apiHost) ImportRuntime(ctx context.Context, n admin.Naming, archive io.Reader) (client.ImportedRuntime, error) {
-	made, err := a.h.ImportRuntime(ctx, n, "", archive, image.Limits{})
+	made, err := a.h.ImportRuntime(ctx, n, "", archive, oci.Options{})
 	if err != nil {
 		return client.ImportedRuntime{}, err
 	}

@@ -8,13 +8,17 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/tracon-go/tracon/admin"
+	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/image/oci"
+	"github.com/tracon-go/tracon/image/registry"
 	"github.com/tracon-go/tracon/internal/config"
 )
 
@@ -41,26 +45,58 @@ type Imported struct {
 }
 
 // ImportRuntime unpacks a root file system and gives it the name in n: the folder
-// dir or, where dir is empty, the tar archive r. It is not run.
+// dir, which may be an OCI layout, or, where dir is empty, the archive r, which may have
+// an image in layers. It is not run.
 //
 // # Errors
 //
-// As for [admin.Admin.NameRuntime] and [image.Store.ImportTar]; one that wraps
-// image.ErrContent for what no box could ever show. Nothing is left then.
-func (h *House) ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, l image.Limits) (out Imported, err error) {
+// As for [admin.Admin.NameRuntime], [image.Store.ImportTar] and [oci.ImportArchive]; one
+// that wraps image.ErrContent for what no box could ever show. Nothing is left then.
+func (h *House) ImportRuntime(ctx context.Context, n admin.Naming, dir string, r io.Reader, o oci.Options) (Imported, error) {
+	return h.keepRuntime(ctx, n, func() (*image.Import, error) {
+		switch {
+		case dir == "":
+			return oci.ImportArchive(ctx, h.Images, r, o)
+		case oci.IsLayout(dir):
+			return oci.ImportLayout(ctx, h.Images, dir, o)
+		}
+		return h.Images.ImportFolder(ctx, dir, o.Limits)
+	})
+}
+
+// PullRuntime has the image that the reference names from its registry, unpacks it, and
+// gives it the name in n.
+//
+// # Errors
+//
+// As for ImportRuntime and [registry.Pull].
+func (h *House) PullRuntime(ctx context.Context, n admin.Naming, reference string, from registry.Options, o oci.Options) (Imported, error) {
+	return h.keepRuntime(ctx, n, func() (made *image.Import, err error) {
+		scratch, remove, err := h.Images.Scratch()
+		if err != nil {
+			return nil, err
+		}
+		parts, err := registry.Pull(ctx, reference, scratch, from, o)
+		if err == nil {
+			made, err = parts.Unpack(ctx, h.Images)
+		}
+		if rerr := remove(); err == nil && rerr != nil {
+			err = errors.Join(rerr, made.Image.Close())
+		}
+		return made, err
+	})
+}
+
+// keepRuntime gives the name in n to what was imported.
+func (h *House) keepRuntime(ctx context.Context, n admin.Naming, load func() (*image.Import, error)) (out Imported, err error) {
 	if err := gate.CheckRuntime(n.Name); err != nil {
 		return Imported{}, err
 	}
-	var made *image.Import
-	if dir != "" {
-		made, err = h.Images.ImportFolder(ctx, dir, l)
-	} else {
-		made, err = h.Images.ImportTar(ctx, r, l)
-	}
+	made, err := load()
 	if err != nil {
 		return Imported{}, err
 	}
-	n.Digest = made.Digest
+	n.Digest, n.Source = made.Digest, made.Source
 	var before bundle.Digest
 	if err = sandbox.Showable(made.Image); err != nil {
 		err = fmt.Errorf("%w: no sandbox could show it: %w", image.ErrContent, err)
@@ -79,10 +115,26 @@ func (h *House) ImportRuntime(ctx context.Context, n admin.Naming, dir string, r
 		return Imported{}, err
 	}
 	out = Imported{Runtime: h.runtime(host, n.Name, n.Digest), Skipped: slices.Clip(made.Skipped), Left: made.Left}
+	out.Source = made.Source
 	if before != n.Digest {
 		out.Before = before
 	}
 	return out, nil
+}
+
+// sources returns where the runtimes came from, by name, as the log has it: what was
+// said when the name was given to what has it.
+func (h *House) sources(ctx context.Context) (map[string]string, error) {
+	from := map[string]string{}
+	for leaf, err := range h.Log.Entries(ctx, gate.HostTenant, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if e := leaf.Entry; e.Kind == audit.Runtime {
+			from[strings.TrimPrefix(e.Subject, "runtime ")] = e.Fact("source")
+		}
+	}
+	return from, nil
 }
 
 // Runtimes returns the runtimes, by name.
@@ -91,9 +143,15 @@ func (h *House) Runtimes(ctx context.Context) ([]Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	from, err := h.sources(ctx)
+	if err != nil {
+		return nil, err
+	}
 	list := []Runtime{}
 	for _, name := range slices.Sorted(maps.Keys(host.Runtimes)) {
-		list = append(list, h.runtime(host, name, host.Runtimes[name]))
+		r := h.runtime(host, name, host.Runtimes[name])
+		r.Source = from[name]
+		list = append(list, r)
 	}
 	return list, nil
 }
@@ -104,12 +162,12 @@ func (h *House) Runtimes(ctx context.Context) ([]Runtime, error) {
 //
 // grant.ErrNotFound.
 func (h *House) FindRuntime(ctx context.Context, name string) (Runtime, error) {
-	host, err := h.Hosts.Host(ctx)
+	list, err := h.Runtimes(ctx)
 	if err != nil {
 		return Runtime{}, err
 	}
-	if d, ok := host.Runtimes[name]; ok {
-		return h.runtime(host, name, d), nil
+	if i := slices.IndexFunc(list, func(r Runtime) bool { return r.Name == name }); i >= 0 {
+		return list[i], nil
 	}
 	return Runtime{}, fmt.Errorf("%w: there is no runtime %q", grant.ErrNotFound, name)
 }

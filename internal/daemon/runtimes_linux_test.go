@@ -14,6 +14,7 @@ import (
 	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/image/oci"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -23,7 +24,7 @@ func imported(t *testing.T) (h *daemon.House, from string, out daemon.Imported) 
 	h, _ = open(t, map[string]string{"s/SKILL.md": front})
 	from = t.TempDir()
 	write(t, filepath.Join(from, "usr", "bin", "run"), "#!run\n")
-	out, err := h.ImportRuntime(t.Context(), admin.Naming{Actor: "o", Name: "first"}, from, nil, image.Limits{})
+	out, err := h.ImportRuntime(t.Context(), admin.Naming{Actor: "o", Name: "first"}, from, nil, oci.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestFsckRuntimes(t *testing.T) {
 	if !slices.Contains(seen, "entries of the runtime "+out.Digest.String()) {
 		t.Errorf("it shows progress of %v, and of no runtime", seen)
 	}
-	if _, err := h.ImportRuntime(t.Context(), admin.Naming{Actor: "o", Name: "first"}, from, nil, image.Limits{}); err != nil {
+	if _, err := h.ImportRuntime(t.Context(), admin.Naming{Actor: "o", Name: "first"}, from, nil, oci.Options{}); err != nil {
 		t.Error(err)
 	}
 	if got := look(); len(got) > 0 {
@@ -140,7 +141,7 @@ func TestNeverShown(t *testing.T) {
 			if err := tc.make(from); err != nil {
 				t.Fatal(err)
 			}
-			_, err := h.ImportRuntime(t.Context(), admin.Naming{Actor: "o", Name: "first"}, from, nil, image.Limits{})
+			_, err := h.ImportRuntime(t.Context(), admin.Naming{Actor: "o", Name: "first"}, from, nil, oci.Options{})
 			if !errors.Is(err, image.ErrContent) || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("err = %v, want ErrContent with %q", err, tc.says)
 			}

@@ -41,6 +41,10 @@ type Options struct {
 
 	// TLS is for the connections. Nil: the system's roots.
 	TLS *tls.Config
+
+	// Plain is a peer, as HOST or HOST:PORT, that is asked by http too, wherever it is
+	// within reach: somebody said so of this one. Empty: http is for this machine alone.
+	Plain string
 }
 
 // A Transport asks peers within a [Reach]. It implements http.RoundTripper and is safe
@@ -48,13 +52,14 @@ type Options struct {
 type Transport struct {
 	reach Reach
 	most  int64
+	plain string
 	base  *http.Transport
 }
 
 // Transport returns one that goes where r says.
 func (r Reach) Transport(o Options) *Transport {
 	connect := cmp.Or(o.Connect, DefaultConnect)
-	return &Transport{r, cmp.Or(o.MaxAnswer, DefaultMaxAnswer), &http.Transport{
+	return &Transport{r, cmp.Or(o.MaxAnswer, DefaultMaxAnswer), o.Plain, &http.Transport{
 		DialContext: r.Dialer(connect).DialContext, TLSClientConfig: o.TLS, TLSHandshakeTimeout: connect, ResponseHeaderTimeout: o.Header,
 		MaxResponseHeaderBytes: maxHeader, MaxIdleConnsPerHost: cmp.Or(o.Idle, DefaultIdle), IdleConnTimeout: idleTime,
 		DisableCompression: true, ForceAttemptHTTP2: true,
@@ -67,7 +72,8 @@ func (r Reach) Transport(o Options) *Transport {
 //
 // One that wraps ErrRefused, where r must not be sent there.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := t.reach.CheckURL(r.URL); err != nil {
+	plain := t.plain != "" && r.URL.Scheme == "http" && r.URL.Host == t.plain && r.URL.User == nil
+	if err := t.reach.CheckURL(r.URL); err != nil && !plain {
 		if r.Body != nil {
 			_ = r.Body.Close() // as a RoundTripper must
 		}

@@ -159,6 +159,35 @@ func TestTransport(t *testing.T) {
 	}
 }
 
+// W10: by http one is asked that was named, and no other; where it may be does not change.
+func TestPlain(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "it") }))
+	defer server.Close()
+	name := strings.Replace(server.URL, "127.0.0.1", "localhost.localdomain", 1) // by no name of this machine
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, tt := range []struct {
+		name, plain, url string
+		words            []string
+		refused          string
+	}{
+		{"out of reach", host, server.URL, nil, "of this machine"},
+		{"in reach", host, server.URL, []string{Loopback}, ""},
+		{"another", "registry.example.org", name, []string{Loopback}, "must be https"},
+		{"another port", "localhost.localdomain:1", name, []string{Loopback}, "must be https"},
+		{"with a password", host, strings.Replace(server.URL, "http://", "http://u:p@", 1), []string{Loopback}, "no address"},
+	} {
+		tr := reachOf(t, tt.words...).Transport(Options{Plain: tt.plain})
+		answer, err := Client(tr, 0).Get(tt.url)
+		if err == nil {
+			answer.Body.Close()
+		}
+		if (tt.refused == "") != (err == nil) || err != nil && (!errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tt.refused)) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		tr.CloseIdleConnections()
+	}
+}
+
 type closes struct {
 	io.Reader
 	closed bool

@@ -1,0 +1,218 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	oras "oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/image/oci"
+	"github.com/tracon-go/tracon/internal/outbound"
+)
+
+// Options say how a registry is asked. The zero Options ask one on the public internet,
+// over TLS, without credentials.
+type Options struct {
+	// Reach is where it may be besides the public internet: "private" for a private
+	// network, "loopback" for this machine, which needs no word where the reference
+	// says so itself.
+	Reach []string
+
+	// PlainHTTP asks the registry of the reference by HTTP without TLS. What comes is
+	// still compared with its digest; who was asked, and for a tag what it means, nobody
+	// proves then. Credentials are sent only to one on this machine.
+	PlainHTTP bool
+
+	// Roots are the authorities that a registry's certificate may be of; nil: the system's.
+	Roots *x509.CertPool
+
+	// DockerConfig is a file of credentials as docker login writes it; empty, or one that
+	// is not there: none. What helpers it names are started: it must be the user's own.
+	DockerConfig string
+}
+
+const (
+	// waiting is how long a registry may send nothing.
+	waiting = time.Minute
+
+	// maxRedirects is how often a request for a part may be sent on.
+	maxRedirects = 4
+)
+
+// ErrNotFound is wrapped by the error for an image that the registry does not have, or
+// does not show to who asks.
+var ErrNotFound = errors.New("registry: there is no such image, or it is not for everybody")
+
+// errSilent is who stops a request whose answer does not go on.
+var errSilent = fmt.Errorf("registry: it has sent nothing for %s", waiting)
+
+// Pull copies the parts of the image that the reference names into the folder scratch: for
+// the platform of i, each compared with what was said of it. A tag is resolved once; what
+// it meant is in the [oci.Parts].
+//
+// # Errors
+//
+// One that wraps ErrReference, ErrNotFound, or outbound.ErrRefused's text for a registry
+// that must not be asked; those of [oci.Fetch].
+func Pull(ctx context.Context, reference string, scratch *os.Root, o Options, i oci.Options) (*oci.Parts, error) {
+	ref, err := parse(reference)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(ref, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.transport.CloseIdleConnections()
+	root, err := s.resolve(ctx)
+	if err != nil {
+		return nil, s.told(ctx, err)
+	}
+	parts, err := oci.Fetch(ctx, s, root, scratch, i)
+	if err != nil {
+		return nil, s.told(ctx, err)
+	}
+	parts.Name = reference
+	if _, tagged := bundle.ParseDigest(ref.Reference); tagged == nil {
+		parts.Name = ref.Registry + "/" + ref.Repository + "@" + ref.Reference // whatever tag stood beside it
+	}
+	return parts, nil
+}
+
+// A source is a repository of a registry, as [oci.Fetch] asks it.
+type source struct {
+	ref       oras.Reference
+	repo      *remote.Repository
+	transport *outbound.Transport
+	meant     string // the digest of what the reference means
+	document  []byte // and that itself
+	waiting   time.Duration
+}
+
+func open(ref oras.Reference, o Options) (*source, error) {
+	words := o.Reach
+	if here := IsHere(ref.Registry); here && !slices.Contains(words, outbound.Loopback) {
+		words = append(slices.Clone(words), outbound.Loopback)
+	}
+	reach, err := outbound.ParseReach("--reach", words)
+	if err != nil {
+		return nil, fmt.Errorf("registry: %w", err)
+	}
+	how := outbound.Options{Header: waiting / 2, MaxAnswer: 1 << 40, TLS: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots}}
+	if o.PlainHTTP {
+		how.Plain = ref.Host()
+	}
+	s := &source{ref: ref, transport: reach.Transport(how), waiting: waiting}
+	s.repo = &remote.Repository{Reference: ref, PlainHTTP: o.PlainHTTP, ManifestMediaTypes: oci.MediaTypes(), MaxMetadataBytes: oci.MaxDocument}
+	client := &auth.Client{
+		Client: &http.Client{Transport: retry.NewTransport(s.transport), CheckRedirect: s.redirect},
+		Header: http.Header{"User-Agent": {"tracon"}}, Cache: auth.NewCache(), ClientID: "tracon",
+	}
+	if o.DockerConfig != "" && (!o.PlainHTTP || IsHere(ref.Registry)) {
+		if client.Credential, err = fromDocker(o.DockerConfig); err != nil {
+			return nil, err
+		}
+	}
+	s.repo.Client = client
+	return s, nil
+}
+
+// redirect says whether a request is sent on.
+func (s *source) redirect(to *http.Request, via []*http.Request) error {
+	switch from := via[0].URL; {
+	case len(via) > maxRedirects:
+		return fmt.Errorf("%w: %s sends a request on and on", outbound.ErrRefused, s.ref.Registry)
+	case !strings.Contains(from.Path, "/blobs/"):
+		return fmt.Errorf("%w: %s sends a request on to %s; only for a part of an image may it do that", outbound.ErrRefused, from.Host, to.URL.Host)
+	case to.URL.Scheme != "https" && (to.URL.Host != s.ref.Host() || from.Scheme != to.URL.Scheme):
+		return fmt.Errorf("%w: %s sends a request on to %s without TLS", outbound.ErrRefused, from.Host, to.URL.Host)
+	}
+	return nil
+}
+
+// resolve asks what the reference means.
+func (s *source) resolve(ctx context.Context) (oci.Descriptor, error) {
+	d, r, err := s.repo.Manifests().FetchReference(ctx, s.ref.Reference)
+	if err != nil {
+		return oci.Descriptor{}, err
+	}
+	b, err := io.ReadAll(io.LimitReader(r, oci.MaxDocument+1))
+	if err := errors.Join(err, r.Close()); err != nil {
+		return oci.Descriptor{}, err
+	}
+	out := oci.Descriptor{MediaType: d.MediaType, Digest: bundle.Digest(sha256.Sum256(b)).String(), Size: int64(len(b))}
+	if want := string(d.Digest); len(b) > oci.MaxDocument || want != out.Digest {
+		return oci.Descriptor{}, altered(want, out.Digest)
+	}
+	s.meant, s.document = out.Digest, b
+	return out, nil
+}
+
+// Open implements [oci.Source].
+func (s *source) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
+	if d.Digest == s.meant {
+		return io.NopCloser(bytes.NewReader(s.document)), nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	watch := time.AfterFunc(s.waiting, func() { cancel(errSilent) })
+	what := ocispec.Descriptor{MediaType: d.MediaType, Digest: digest.Digest(d.Digest), Size: d.Size}
+	from := s.repo.Blobs().Fetch
+	if slices.Contains(oci.MediaTypes(), d.MediaType) {
+		from = s.repo.Manifests().Fetch
+	}
+	r, err := from(ctx, what)
+	if err != nil {
+		watch.Stop()
+		defer cancel(nil)
+		if errors.Is(context.Cause(ctx), errSilent) {
+			return nil, errSilent
+		}
+		return nil, err
+	}
+	return &body{r, ctx, cancel, watch, s.waiting}, nil
+}
+
+// A body is what a registry answers with, as long as it goes on.
+type body struct {
+	io.ReadCloser
+	ctx     context.Context // of the request
+	cancel  context.CancelCauseFunc
+	watch   *time.Timer
+	waiting time.Duration
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.watch.Reset(b.waiting)
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case err == nil || err == io.EOF:
+		return n, err
+	case b.ctx.Err() != nil:
+		return n, context.Cause(b.ctx)
+	}
+	return n, fmt.Errorf("%w: %w", oci.ErrBroken, err)
+}
+
+// Close ends the request.
+func (b *body) Close() error {
+	b.watch.Stop()
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
+}
