@@ -128,7 +128,7 @@ the one that was reviewed. Change one byte, and it is refused.`,
 	f.StringVar(&a.actor, "actor", "", "who acts, for the log (default: the user's name)")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	a.given = f.Changed
-	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.runtimeCmd(), a.keyCmd(), a.tenantCmd(), a.auditCmd(), a.witnessCmd(), a.callsCmd(), a.fsckCmd(), a.retentionCmd(),
+	root.AddCommand(a.runCmd(), a.explainCmd(), a.grantCmd(), a.skillCmd(), a.policyCmd(), a.runtimeCmd(), a.microvmCmd(), a.keyCmd(), a.tenantCmd(), a.auditCmd(), a.witnessCmd(), a.callsCmd(), a.fsckCmd(), a.retentionCmd(),
 		here(a.serveCmd()), a.runnerCmd(), a.mcpCmd(), a.doctorCmd(), a.conformanceCmd(), a.configCmd(), here(a.versionCmd()), here(a.manCmd()))
 	strictHelp(root)
 	checkUsage(root)

@@ -10,7 +10,7 @@ import (
 var rooms = []string{
 	"access", "admin", "audit", "box", "broker", "bundle", "calls", "client", "config", "conformance", "container", "daemon",
 	"executor", "fleet", "fsck", "gate", "grant", "handover", "holder", "httpapi", "hub", "idempotency", "image", "instance",
-	"interpreter", "keep", "limit", "mcpserver", "memstore", "notary", "notes", "observe", "oci", "oidc", "outbound", "ownfile",
+	"interpreter", "keep", "kit", "limit", "mcpserver", "memstore", "microvm", "notary", "notes", "observe", "oci", "oidc", "outbound", "ownfile",
 	"params", "postgres", "process", "registry", "remote", "retention", "rootfs", "runnerapi", "runs", "sandbox", "schema", "skill", "slot",
 	"spool", "sqlite", "sqlstore", "store", "strictjson", "strictyaml", "telemetry", "ticket", "toolcall", "toolset",
 	"tracon", "turns", "wire", "witness",

@@ -35,6 +35,7 @@ type Config struct {
 	Fleet        Fleet    // what the executor "fleet" is told, and a runner that joins one
 	Folders      []string // folders that a sandboxed script sees besides /usr; absolute
 	OCIRuntime   string   // of the executor "container": path of crun or runc; absolute
+	Monitor      string   // of the executor "microvm": path of QEMU; empty: Debian's; absolute
 	Runtime      string   // folder for staging; empty: the user's runtime folder
 
 	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults
@@ -78,7 +79,7 @@ const (
 )
 
 // Executors are the names of the executors, the default of Linux first.
-var Executors = []string{"sandbox", "process", "container", "remote", "fleet"}
+var Executors = []string{"sandbox", "process", "container", "microvm", "remote", "fleet"}
 
 // defaultExecutor is the strongest that the platform has.
 func defaultExecutor() string {
@@ -113,7 +114,7 @@ func (f folder) list(s string) []string {
 func (s Setting) Env() string { return "TRACON_" + strings.ToUpper(s.Key) }
 
 // Settings is the table of all settings, in the order in which they are shown.
-var Settings = slices.Concat(settings, remoteSettings, fleetSettings, serveSettings, runnerSettings)
+var Settings = slices.Concat(settings, microvmSettings, remoteSettings, fleetSettings, serveSettings, runnerSettings)
 
 // settings are those that every verb reads.
 var settings = []Setting{
@@ -173,7 +174,7 @@ var settings = []Setting{
 	{Key: "skills", list: true, Doc: "folders that hold skills, the first wins where two have one name",
 		set:  func(c *Config, s string, f folder) error { c.Skills = f.list(s); return nil },
 		text: func(c *Config) string { return strings.Join(c.Skills, ",") }},
-	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off, container needs an OCI runtime, remote asks a runner service, fleet many of them",
+	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off, container needs an OCI runtime, microvm QEMU, remote asks a runner service, fleet many of them",
 		set: func(c *Config, s string, _ folder) error {
 			if !slices.Contains(Executors, s) {
 				return fmt.Errorf("%q is not an executor; there is: %s", s, strings.Join(Executors, ", "))

@@ -11,6 +11,7 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/container"
 	"github.com/tracon-go/tracon/executor/fleet"
+	"github.com/tracon-go/tracon/executor/microvm"
 	"github.com/tracon-go/tracon/executor/process"
 	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/executor/sandbox"
@@ -48,6 +49,14 @@ func openExecutor(c *config.Config, name string, names func(context.Context) (ma
 			return nil, fmt.Errorf("the executor %s needs an OCI runtime: name it (container_runtime: /usr/bin/crun)", container.Name)
 		}
 		e, err = container.New(container.Config{Engine: c.OCIRuntime, Runtime: c.Runtime, Folders: c.Folders, Images: images(c), Logger: logger})
+	case microvm.Name:
+		if c.DiskRate > 0 {
+			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a machine's is not limited", sandbox.Name)
+		}
+		if len(c.Folders) > 0 {
+			return nil, fmt.Errorf("the setting folders shows scripts folders of this host, and a machine has none; take it away, and put what they need into a runtime")
+		}
+		e, err = microvm.New(microvm.Config{Kit: kitFolder(c), Monitor: c.Monitor, Runtime: c.Runtime, Logger: logger})
 	case process.Name:
 		if c.DiskRate > 0 {
 			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)

@@ -1,0 +1,37 @@
+//go:build microvm && linux && amd64
+
+package microvm_test
+
+import (
+	"testing"
+
+	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/executortest/hostile"
+	"github.com/tracon-go/tracon/executor/microvm"
+)
+
+// few are the cases that are shown where there is no time for all: what of a host a
+// machine could have at all, and what would outlive it.
+var few = []string{"F01", "F07", "X01", "X02", "N01", "K01", "X15", "U09", "U12", "H01"}
+
+// B2, B3: no attack of the catalogue gets out of a machine. That each one gets through
+// where the wall is missing is shown with the executors of this host.
+func TestHostile(t *testing.T) {
+	e, runtime := open(t, microvm.Config{})
+	posture, err := e.Posture(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lacks := hostile.Lacking(posture); len(lacks) > 0 {
+		t.Errorf("the walls %q are not promised", lacks)
+	}
+	setup := hostile.Setup{
+		New: func(executortest.T) executor.Executor { return e }, Interpreters: interpreters(t), OwnKernel: true,
+		Races: hostile.DefaultRaces / 5, Only: few, Leftovers: func() []string { return leftovers(runtime) },
+	}
+	if full {
+		setup.Only = nil
+	}
+	hostile.Run(t, setup)
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracon-go/tracon/internal/daemon"
+)
+
+func (a *app) microvmCmd() *cobra.Command {
+	return group("microvm", "What the executor microvm starts virtual machines from",
+		`  tracon microvm prepare --package linux-image-6.1.0-57-cloud-amd64_6.1.192-3_amd64.deb
+  tracon microvm show`,
+		a.microvmPrepareCmd(), a.microvmShowCmd())
+}
+
+// kitHere says why a server is not asked.
+const kitHere = "what machines start from lies in the data folder of this machine"
+
+func (a *app) microvmPrepareCmd() *cobra.Command {
+	var from daemon.KernelSource
+	cmd := &cobra.Command{
+		Use:   "prepare",
+		Short: "Make the kernel, the first file system and the disks of virtual machines",
+		Long: `Makes what the executor microvm starts machines from, in the data folder: a kernel,
+a first file system with this program's agent, and a disk for each runtime that has a
+name or is on the allow-list. Nothing of it is run. A disk that is there is not made
+again, and one that no runtime needs goes.
+
+The kernel comes from a Debian package (--package), which is unpacked by dpkg-deb and
+never installed, or from its file and the folder of its modules (--kernel, --modules).
+It must be one for x86-64 with the entry of PVH, unpacked or packed with LZ4, as
+Debian's kernels for clouds are. Without any of them the kernel that is there stays, and
+only the disks are made: do that after each import of a runtime.
+
+Disks are made by mksquashfs (Debian: squashfs-tools). A process that serves takes up
+what was made when it is started again.`,
+		Example: `  apt-get download linux-image-6.1.0-57-cloud-amd64
+  tracon microvm prepare --package linux-image-6.1.0-57-cloud-amd64_6.1.192-3_amd64.deb
+  tracon microvm prepare --kernel /boot/vmlinuz-6.1.0-57-cloud-amd64 --modules /lib/modules/6.1.0-57-cloud-amd64
+  tracon microvm prepare`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if from.Package != "" && (from.Kernel != "" || from.Modules != "") || (from.Kernel == "") != (from.Modules == "") {
+				return errors.New("name a package (--package), or a kernel and its modules (--kernel and --modules)")
+			}
+			return a.atKit(cmd, daemon.Make, func(ctx context.Context, h *daemon.House) (daemon.Machines, error) {
+				stop := func() {}
+				out, err := h.PrepareMachines(ctx, from, func(what string) {
+					stop()
+					stop = a.progress("making " + what).during()
+				})
+				stop()
+				return out, err
+			})
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&from.Package, "package", "", "Debian package of a kernel")
+	fs.StringVar(&from.Kernel, "kernel", "", "file of a kernel, such as /boot/vmlinuz-…")
+	fs.StringVar(&from.Modules, "modules", "", "folder of its modules, such as /lib/modules/…")
+	return cmd
+}
+
+func (a *app) microvmShowCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show",
+		Short: "Show what virtual machines are started from; each file is held against its digest",
+		Example: `  tracon microvm show
+  tracon microvm show --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.atKit(cmd, daemon.List, func(ctx context.Context, h *daemon.House) (daemon.Machines, error) { return h.Machines(ctx) })
+		},
+	}
+}
+
+// atKit does f in the data folder of this machine, and shows what came of it.
+func (a *app) atKit(cmd *cobra.Command, use daemon.Use, f func(context.Context, *daemon.House) (daemon.Machines, error)) error {
+	return a.atHere(cmd, use, kitHere, func(ctx context.Context, b backend) error {
+		here, ok := b.(*local)
+		if !ok {
+			return errors.New(kitHere)
+		}
+		m, err := f(ctx, here.h)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(m)
+		}
+		rows := [][]string{{"WHAT", "DIGEST"}, {"kernel", m.Kernel.String()}, {"first file system", m.Initrd.String()}, {"agent", m.Agent.String()}}
+		for _, d := range m.Disks {
+			rows = append(rows, []string{fmt.Sprintf("disk of runtime %s", orNone(d.Name)), d.Runtime.String()})
+		}
+		return a.table(rows)
+	})
+}
