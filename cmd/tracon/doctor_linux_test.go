@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -59,9 +58,7 @@ func asker(t *testing.T, r *aRunner, env map[string]string) *served {
 		"tracon.yaml": "enabled: true\ninterpreters: {sh: 'runtime:sh'}\n",
 		"more.yaml":   "enabled: true\ninterpreters: {sh: 'runtime:sh', py: 'runtime:python-3.12'}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(s.folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		s.write(name, text)
 	}
 	return s
 }

@@ -114,6 +114,14 @@ func (f *aFleet) joinKey(name string) string {
 // join starts the runner of that name, or starts it again.
 func (f *aFleet) join(name string) *served {
 	f.t.Helper()
+	r := f.runner(name)
+	r.startAs("runner", "serve", "--json")
+	return r
+}
+
+// runner is the runner of that name, which may not be there yet.
+func (f *aFleet) runner(name string) *served {
+	f.t.Helper()
 	r := f.runners[name]
 	if r == nil {
 		r = newServed(f.t, map[string]string{"TRACON_ENABLED": "true", "TRACON_RUNTIMES": "sh=/bin/sh", "TRACON_RUNNER_LISTEN": "127.0.0.1:0", "TRACON_RUNNER_NAME": name,
@@ -121,7 +129,6 @@ func (f *aFleet) join(name string) *served {
 			"TRACON_FLEET_JOIN": "main", "TRACON_FLEET_TENANTS": "*", "TRACON_FLEET_SEED_FILE": f.file(name + ".seed"), "TRACON_FLEET_URLS": f.env["TRACON_FLEET_URLS"], "TRACON_FLEET_LOST": silence})
 		f.runners[name] = r
 	}
-	r.startAs("runner", "serve", "--json")
 	return r
 }
 
@@ -138,6 +145,7 @@ func (f *aFleet) operator(words ...string) string {
 type fleetLine struct {
 	Name, State string
 	Busy, Slots int
+	Runtimes    []string
 }
 
 // await waits until the list is as so says.
@@ -226,6 +234,10 @@ func (f *aFleet) started(from, n int) (count int) {
 func (f *aFleet) admitted() (count int) {
 	f.t.Helper()
 	for name, r := range f.runners {
+		// One that was killed before a run of its ended has signed nothing yet.
+		if out, err := r.command("audit", "checkpoint").CombinedOutput(); err != nil {
+			f.t.Errorf("%s: audit checkpoint: %v: %s", name, err, out)
+		}
 		if out, err := r.command("audit", "verify").CombinedOutput(); err != nil {
 			f.t.Errorf("%s: audit verify: %v: %s", name, err, out)
 		}

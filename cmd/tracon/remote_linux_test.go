@@ -54,13 +54,6 @@ func (h *aHost) must(words ...string) string {
 	return string(out)
 }
 
-func (h *aHost) write(name, text string) {
-	h.t.Helper()
-	if err := os.WriteFile(filepath.Join(h.folder, name), []byte(text), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
 // run runs the script, and returns the exit code, and what was printed.
 func (h *aHost) run(args string) (code int, stdout, stderr string) {
 	h.t.Helper()

@@ -360,6 +360,9 @@ func (m *Member) Drain() {
 	m.left = true
 }
 
+// Drained reports whether it takes no more runs, by Drain or an operator's word.
+func (m *Member) Drained() bool { return m.isLeft() }
+
 // Close takes no more runs and waits for those under way; when ctx is done it stops
 // them. Then it ends the link.
 func (m *Member) Close(ctx context.Context) error {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +44,10 @@ It has a data folder of its own: name one with --data where this machine has a
 ` + "`tracon serve`" + ` too. What it is told stands in the configuration: enabled, runtimes,
 runner_listen and the other settings that begin with runner; ` + "`tracon config print`" + ` shows
 them. On an interrupt or SIGTERM it takes no more runs, waits for those under way
-(drain), stops the others, and ends when what came of each is written.`,
+(drain), stops the others, at once where it is told a second time, and ends when what
+came of each is written. SIGHUP has it read the configuration again, all of it or nothing:
+switch, runtimes, limits, certificates, keys of tickets and the fleet. What holds only after
+a restart is named in its log. Keys of hosts need neither.`,
 		Example: `  tracon runner serve
   TRACON_ENABLED=true TRACON_RUNTIMES=python-3.12=/usr/bin/python3 tracon runner serve --data /var/lib/tracon-runner`,
 		Args: cobra.NoArgs,
@@ -53,7 +59,13 @@ them. On an interrupt or SIGTERM it takes no more runs, waits for those under wa
 			if c.Server != "" {
 				return hint(fmt.Errorf("the setting server names %s, and a runner is a server itself", c.Server), "take --server, or TRACON_SERVER, away")
 			}
+			reload := make(chan os.Signal, 1)
+			signal.Notify(reload, syscall.SIGHUP)
+			defer signal.Stop(reload)
+			hurry, calm := toldTwice()
+			defer calm()
 			err = daemon.ServeRunner(cmd.Context(), c, daemon.RunnerOptions{
+				Load: a.load, Reload: reload, Hurry: hurry,
 				Version: version().Version, Logger: slog.New(slog.NewJSONHandler(a.err, nil)),
 				Started: func(address string) error {
 					if a.json {

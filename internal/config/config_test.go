@@ -154,3 +154,31 @@ func FuzzParseSize(f *testing.F) {
 		}
 	})
 }
+
+// A runner that reads its file again takes all of it but what holds from the start to the
+// end of a process, which is named, be it anything at all.
+func TestRunnerReload(t *testing.T) {
+	const before = "enabled: true\nruntimes: {sh: /bin/sh}\ndrain: 1m\n"
+	started, err := load(t, before, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := load(t, "enabled: false\nruntimes: {bash: /bin/bash}\ndrain: 2m\nrunner_name: another\nrunner_listen: 127.0.0.1:1\nrunner_max_timeout: 5m\nrate_key: 7\nslots: 9\nfleet_lost: 4s\nmetrics_listen: 127.0.0.1:2\ntls_cert: /c\ntls_key: /k\n", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, kept := c.RunnerReload(started)
+	slices.Sort(kept)
+	if want := []string{"data", "metrics_listen", "runner_listen", "runner_name", "slots", "state", "tls_cert", "tls_key"}; !slices.Equal(kept, want) {
+		t.Errorf("%q is kept, want %q", kept, want)
+	}
+	if n.Enabled || n.Runner.Runtimes["bash"] == "" || n.Runner.MaxTimeout != 5*time.Minute || n.Serve.Drain != 2*time.Minute || n.Serve.KeyRate != 7 || n.Fleet.Lost != 4*time.Second {
+		t.Errorf("what can change does not: %+v", n)
+	}
+	if n.Runner.Name != started.Runner.Name || n.Runner.Listen != started.Runner.Listen || n.Slots != started.Slots || n.Serve.TLSCert != "" {
+		t.Errorf("what holds from the start on has changed: %+v", n)
+	}
+	if !started.Enabled || started.Runner.Runtimes["bash"] != "" {
+		t.Error("what was started has changed")
+	}
+}

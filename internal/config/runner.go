@@ -124,6 +124,29 @@ func CheckTenants(tenants []string) error {
 	return nil
 }
 
+// RunnerReload returns started with everything of c that a runner takes without a restart,
+// and the keys of what c says otherwise and a restart alone changes.
+func (c *Config) RunnerReload(started *Config) (next *Config, kept []string) {
+	n := *started
+	n.Enabled, n.RequireWalls, n.TrustClaimed, n.Network, n.Content = c.Enabled, c.RequireWalls, c.TrustClaimed, c.Network, c.Content
+	n.Runner, n.Fleet = c.Runner, c.Fleet
+	n.Runner.Listen, n.Runner.Name = started.Runner.Listen, started.Runner.Name
+	s := &n.Serve
+	s.KeyRate, s.TenantRate, s.RunRate, s.AtOnce, s.Drain = c.Serve.KeyRate, c.Serve.TenantRate, c.Serve.RunRate, c.Serve.AtOnce, c.Serve.Drain
+	if (c.Serve.TLSCert == "") == (started.Serve.TLSCert == "") { // whether there is TLS is decided by what is listened at
+		s.TLSCert, s.TLSKey = c.Serve.TLSCert, c.Serve.TLSKey
+	}
+	for _, setting := range Settings {
+		if setting.text(c) != setting.text(&n) {
+			kept = append(kept, setting.Key)
+		}
+	}
+	if c.DatabaseURL != n.DatabaseURL && !slices.Contains(kept, "database_url") { // whose text is never shown
+		kept = append(kept, "database_url")
+	}
+	return &n, kept
+}
+
 func eachPair(s string, take func(name, text string) error) error {
 	for pair := range strings.SplitSeq(s, ",") {
 		if pair == "" {

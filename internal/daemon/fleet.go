@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/fleet"
-	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/broker"
 	"github.com/tracon-go/tracon/internal/config"
@@ -277,25 +277,17 @@ func checkJoin(u *UnsafeError, c *config.Config, _ time.Time) {
 	}
 }
 
-// joinFleet has the runner take runs of its pool, until the member is closed. Nil: it joins
-// none.
-func (h *House) joinFleet(ctx context.Context, service *runnerapi.Service, r gate.Reception, logger *slog.Logger) (*fleet.Member, error) {
-	c := h.Config
-	if c.Fleet.Join == "" {
-		return nil, nil
-	}
-	link, err := fleetLink(c.Fleet, nil)
-	if err != nil {
-		return nil, err
-	}
+// joinFleet has the runner take runs of its pool, until the member is closed.
+func joinFleet(ctx context.Context, p *runnerPlan, service *runnerapi.Service, started time.Time, logger *slog.Logger) (*fleet.Member, error) {
+	c := p.c
 	info, err := service.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
 	peer := peerOf(config.FleetPeer, c.Fleet.Tenants)
-	j := fleet.Joining{
-		Link: link, Pool: c.Fleet.Join, Name: c.Runner.Name, Tier: grant.Tier(info.Tier), Labels: c.Fleet.Labels, Lost: c.Fleet.Lost, Logger: logger,
-		Content: r.OrDefaults().Content, Info: service.Info, After: time.Now().Add(ticket.Skew),
+	return fleet.Join(fleet.Joining{
+		Link: p.link, Pool: c.Fleet.Join, Name: c.Runner.Name, Tier: grant.Tier(info.Tier), Labels: c.Fleet.Labels, Lost: c.Fleet.Lost, Logger: logger,
+		Runtimes: slices.Sorted(maps.Keys(p.reception.Runtimes)), Content: p.reception.OrDefaults().Content, Info: service.Info, After: started.Add(ticket.Skew),
 		Explain: func(run wire.Run, err error) wire.Problem {
 			p := service.Problem(run, err)
 			logger.Warn("a delivered run has no answer", "peer", peer.Name, "code", p.Code, "run", p.ID, "notStarted", p.NotStarted, "err", err)
@@ -304,11 +296,7 @@ func (h *House) joinFleet(ctx context.Context, service *runnerapi.Service, r gat
 		Work: func(ctx context.Context, run wire.Run, closure bundle.Bundle, show func(wire.Output)) (wire.Answer, error) {
 			return service.Run(ctx, peer, run, closure, show)
 		},
-	}
-	for _, runtime := range info.Runtimes {
-		j.Runtimes = append(j.Runtimes, runtime.Name)
-	}
-	return fleet.Join(j)
+	})
 }
 
 // Fleet opens the links to the fleet's runners, to look at them. Close it.

@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/access"
-	"github.com/tracon-go/tracon/executor/fleet"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
@@ -33,24 +31,17 @@ import (
 	"github.com/tracon-go/tracon/wire/ticket"
 )
 
-// RunnerOptions are what a runner service needs besides its configuration. Logger and
-// Started are required.
-type RunnerOptions struct {
-	Logger  *slog.Logger
-	Version string
-	Started func(address string) error // called once, when it listens
-}
-
 // ServeRunner serves a runner service until ctx is done, and then stops as it should:
 // it takes no more runs, waits for those under way as long as the configuration says,
-// stops the others, and returns when the ending of each is written.
+// stops the others, at once where it is told again, and returns when the ending of each
+// is written.
 //
 // # Errors
 //
 // *UnsafeError, ErrServing, and what kept it from starting; after that, only that
-// something could not be written at the end.
+// something could not be written at the end, and ErrHurried.
 func ServeRunner(ctx context.Context, c *config.Config, o RunnerOptions) (err error) {
-	if err := checkRunner(c, time.Now()); err != nil {
+	if err := checkRunner(c, time.Now(), false); err != nil {
 		return err
 	}
 	if err := ownfile.MakeFolder(c.Data); err != nil {
@@ -63,7 +54,11 @@ func ServeRunner(ctx context.Context, c *config.Config, o RunnerOptions) (err er
 	if lock == nil {
 		return ErrServing
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() {
+		if !errors.Is(err, ErrHurried) { // else the house is open still: the end of the process gives it back
+			err = errors.Join(err, lock.Close())
+		}
+	}()
 	tel, err := telemetry.New(ctx, telemetry.Config{Version: o.Version, Instance: id.New(), Traces: c.Serve.Traces, Share: c.Serve.TracesShare, Logger: o.Logger})
 	if err != nil {
 		return err
@@ -81,7 +76,11 @@ func ServeRunner(ctx context.Context, c *config.Config, o RunnerOptions) (err er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(ctx))) }()
+	defer func() {
+		if !errors.Is(err, ErrHurried) {
+			err = errors.Join(err, h.Close(context.WithoutCancel(ctx)))
+		}
+	}()
 	h.Observer = observer
 	h.Log.Watch(observer.Append)
 	return h.serveRunner(ctx, observer, tel.Handler(), o)
@@ -90,16 +89,18 @@ func ServeRunner(ctx context.Context, c *config.Config, o RunnerOptions) (err er
 // serveRunner opens the runner's one door.
 func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, metrics http.Handler, o RunnerOptions) error {
 	c := h.Config
-	reception, err := h.reception(ctx)
+	s := &runnerServer{h: h, o: o, notify: newNotify(), started: time.Now()}
+	s.life, s.endLife = context.WithCancel(context.Background())
+	defer s.endLife()
+	plan, err := s.prepare(ctx, c)
 	if err != nil {
 		return err
 	}
-	receptions := gate.Receiving(reception)
-	tickets, err := runnerTickets(c)
-	if err != nil {
+	if s.tickets, err = ticket.NewVerifier(c.Runner.Name, plan.keys); err != nil {
 		return err
 	}
-	h.Gate = gate.NewReceiver(receptions, tickets, h.Log, h.id)
+	s.now.Store(plan)
+	h.Gate = gate.NewReceiver(s, s.tickets, h.Log, h.id)
 	runner, err := h.Start(ctx)
 	if err != nil {
 		return err
@@ -107,10 +108,9 @@ func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, met
 	if _, err := observer.Watch(observe.State{Stats: runner.Stats, Ready: runner.Ready}); err != nil {
 		return err
 	}
-	service, err := runnerapi.New(runnerapi.Config{
-		Name: c.Runner.Name, Runner: runner, Receptions: receptions, Metrics: metrics, Logger: o.Logger,
-		Peers:   &runnerPeers{data: c.Data, clients: c.Runner.Clients, failures: limit.NewFailures(o.Logger)},
-		Limiter: limit.New(limit.Config{KeyRate: c.Serve.KeyRate, TenantRate: c.Serve.TenantRate, RunRate: c.Serve.RunRate, AtOnce: c.Serve.AtOnce}),
+	s.service, err = runnerapi.New(runnerapi.Config{
+		Name: c.Runner.Name, Runner: runner, Receptions: s, Metrics: metrics, Logger: o.Logger, Limiter: s,
+		Peers: &runnerPeers{data: c.Data, clients: s.clients, failures: limit.NewFailures(o.Logger)},
 	})
 	if err != nil {
 		return err
@@ -119,44 +119,56 @@ func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, met
 	if err != nil {
 		return err
 	}
-	srv := limit.Server(httpapi.Door(o.Logger, service.Handler()), o.Logger)
+	srv := limit.Server(httpapi.Door(o.Logger, s.service.Handler()), o.Logger)
 	scheme, serve := "http", func() error { return srv.Serve(l) }
-	if c.Serve.TLSCert != "" {
+	if plan.tls != nil {
 		scheme, serve = "https", func() error { return srv.ServeTLS(l, "", "") }
-		if srv.TLSConfig, err = runnerTLS(c); err != nil {
-			return errors.Join(err, l.Close())
-		}
+		srv.TLSConfig = s.serverTLS()
 	}
 	l = limit.Listener(l, c.Serve.Connections, c.Serve.ConnectionsPerPeer)
 	if err := o.Started(scheme + "://" + l.Addr().String()); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	member, err := h.joinFleet(ctx, service, reception, o.Logger)
-	if err != nil {
-		return errors.Join(fmt.Errorf("joining the fleet: %w", err), l.Close())
+	if err := s.join(ctx, plan); err != nil {
+		return errors.Join(err, l.Close())
 	}
-	n := newNotify()
-	n.tell("READY=1")
-	o.Logger.Info("the runner serves", "name", c.Runner.Name, "address", l.Addr().String(), "runtimes", slices.Sorted(maps.Keys(reception.Runtimes)), "version", o.Version)
+	s.notify.tell("READY=1")
+	o.Logger.Info("the runner serves", "name", c.Runner.Name, "address", l.Addr().String(), "runtimes", slices.Sorted(maps.Keys(plan.reception.Runtimes)), "version", o.Version)
 	failed := make(chan error, 1)
 	go func() { failed <- serve() }()
-	select {
-	case err = <-failed:
-		return errors.Join(fmt.Errorf("the listener of the runner: %w", err), stopRunner(c, service, runner, srv, member, o))
-	case <-ctx.Done():
-	}
-	n.tell("STOPPING=1")
-	return stopRunner(c, service, runner, srv, member, o)
+	err = s.look(ctx, failed)
+	s.notify.tell("STOPPING=1")
+	return errors.Join(err, s.stop(runner, srv))
 }
 
-// stopRunner drains: who asks meanwhile is told so, and those under way get their
-// answers.
-func stopRunner(c *config.Config, service *runnerapi.Service, runner *tracon.Runner, srv *http.Server, member *fleet.Member, o RunnerOptions) error {
-	drain := cmp.Or(c.Serve.Drain, DefaultDrain)
-	o.Logger.Info("the runner drains", "drain", drain.String())
-	service.Drain()
-	until, stop := context.WithTimeout(context.Background(), drain)
-	defer stop()
+// stop drains: who asks meanwhile is told so, and those under way get their answers. When
+// somebody is in a hurry, they are stopped at once, and their endings have a time.
+func (s *runnerServer) stop(runner *tracon.Runner, srv *http.Server) error {
+	drain := cmp.Or(s.now.Load().c.Serve.Drain, DefaultDrain)
+	s.o.Logger.Info("the runner drains", "drain", drain.String())
+	s.service.Drain()
+	until, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- s.end(until, runner, srv) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-s.o.Hurry:
+	}
+	s.o.Logger.Warn("told again to stop; runs are stopped now", "wait", hurryTime.String())
+	cancel()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(hurryTime):
+		return ErrHurried
+	}
+}
+
+// end waits for the runs, and stops those that go on when until is done.
+func (s *runnerServer) end(until context.Context, runner *tracon.Runner, srv *http.Server) error {
+	member := s.now.Load().member
 	if member != nil {
 		member.Drain()
 	}
@@ -164,21 +176,21 @@ func stopRunner(c *config.Config, service *runnerapi.Service, runner *tracon.Run
 	if member != nil {
 		err = errors.Join(err, member.Close(until)) // the ends are written; whoever waits for them is told
 	}
+	s.endLife()
+	s.retiring.Wait()
 	words, silence := context.WithTimeout(context.Background(), lastWords)
 	defer silence()
 	if srv.Shutdown(words) != nil {
 		_ = srv.Close()
 	}
 	if err == nil {
-		o.Logger.Info("the runner has stopped")
+		s.o.Logger.Info("the runner has stopped")
 	}
 	return err
 }
 
-// reception is what the configuration lets others have run here. A runtime that is
-// not there keeps the runner from starting.
-func (h *House) reception(ctx context.Context) (gate.Reception, error) {
-	c := h.Config
+// reception is what c lets others have run here. A runtime that is not there is an error.
+func (h *House) reception(ctx context.Context, c *config.Config) (gate.Reception, error) {
 	kept, err := h.Store.Host(ctx)
 	if err != nil {
 		return gate.Reception{}, err
@@ -198,12 +210,12 @@ func (h *House) reception(ctx context.Context) (gate.Reception, error) {
 	return r, r.Validate()
 }
 
-// runnerTickets reads the keys that sign tickets; nil where there are none.
-func runnerTickets(c *config.Config) (gate.Tickets, error) {
-	if len(c.Runner.TicketKeys) == 0 {
-		return nil, nil
-	}
-	keys := map[string][]ed25519.PublicKey{}
+// ticketKeys are those that sign tickets, by the peer's name.
+type ticketKeys = map[string][]ed25519.PublicKey
+
+// readTicketKeys reads them; there may be none, and then no ticket holds.
+func readTicketKeys(c *config.Config) (ticketKeys, error) {
+	keys := ticketKeys{}
 	for name, path := range c.Runner.TicketKeys {
 		text, err := ownfile.Read(path, 64<<10)
 		if err != nil {
@@ -213,7 +225,7 @@ func runnerTickets(c *config.Config) (gate.Tickets, error) {
 			return nil, fmt.Errorf("the keys of tickets of %s: %w", name, err)
 		}
 	}
-	return ticket.NewVerifier(c.Runner.Name, keys)
+	return keys, nil
 }
 
 // runnerTLS is how the runner proves itself, and whom it asks for a certificate.
@@ -241,7 +253,7 @@ func runnerTLS(c *config.Config) (*tls.Config, error) {
 // are read at each, so that one that was revoked lets nobody in any more.
 type runnerPeers struct {
 	data     string
-	clients  map[string][]string
+	clients  func() map[string][]string
 	failures *limit.Failures
 }
 
@@ -289,15 +301,16 @@ func (p *runnerPeers) certificate(r *http.Request) (gate.Peer, string, error) {
 		}
 	}
 	for _, name := range r.TLS.VerifiedChains[0][0].DNSNames {
-		if tenants, ok := p.clients[name]; ok {
+		if tenants, ok := p.clients()[name]; ok {
 			return peerOf(name, tenants), "certificate " + name, nil
 		}
 	}
 	return gate.Peer{}, "", runnerapi.ErrStranger
 }
 
-// checkRunner says everything at once that c must not say for a runner, or nil.
-func checkRunner(c *config.Config, now time.Time) error {
+// checkRunner says everything at once that c must not say for a runner, or nil. One that
+// serves already may be switched off.
+func checkRunner(c *config.Config, now time.Time, serves bool) error {
 	u := &UnsafeError{}
 	r, secure := c.Runner, c.Serve.TLSCert != ""
 	if _, _, err := net.SplitHostPort(r.Listen); err != nil {
@@ -308,7 +321,7 @@ func checkRunner(c *config.Config, now time.Time) error {
 	if err := grant.CheckName("runner", r.Name); err != nil {
 		u.add("runner_name cannot be used: %v.", err)
 	}
-	if !c.Enabled {
+	if !c.Enabled && !serves {
 		u.add("enabled is false, so that nothing would run: set enabled: true.")
 	}
 	if len(r.Runtimes) == 0 {

@@ -46,7 +46,9 @@ func newRunnerHouse(t *testing.T) (*House, *runnerPeers) {
 			t.Error(err)
 		}
 	})
-	return h, &runnerPeers{data: c.Data, clients: map[string][]string{"control.example.com": {"acme"}, "all.example.com": {"*"}}, failures: limit.NewFailures(quiet)}
+	return h, &runnerPeers{data: c.Data, clients: func() map[string][]string {
+		return map[string][]string{"control.example.com": {"acme"}, "all.example.com": {"*"}}
+	}, failures: limit.NewFailures(quiet)}
 }
 
 func asking(token string) *http.Request {

@@ -216,6 +216,50 @@ func TestZero(t *testing.T) {
 	}
 }
 
+// M10, R21: when the keys change, those of before sign nothing any more, at once, and what
+// was used stays used. A key that is none changes nothing.
+func TestSetKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, first := keys(1)
+		two, second := keys(2)
+		v, err := NewVerifier("runner-1", map[string][]ed25519.PublicKey{"host": {first}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * Skew)
+		sign := func(s *Signer) string {
+			t.Helper()
+			text, err := s.Sign(terms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+		redeem := func(text string, holds bool) {
+			t.Helper()
+			if err := v.Redeem(t.Context(), text, claim()); holds != (err == nil) || err != nil && !errors.Is(err, gate.ErrTicket) {
+				t.Errorf("M10: %v, want that it holds: %t", err, holds)
+			}
+		}
+		used := sign(one)
+		redeem(used, true)
+		redeem(sign(two), false)
+		if err := v.SetKeys(map[string][]ed25519.PublicKey{"host": {second, first[:5]}}); err == nil {
+			t.Error("a key that is none is taken")
+		}
+		redeem(sign(one), true)
+		if err := v.SetKeys(map[string][]ed25519.PublicKey{"host": {second}}); err != nil {
+			t.Fatal(err)
+		}
+		redeem(sign(one), false)
+		redeem(sign(two), true)
+		if err := v.SetKeys(map[string][]ed25519.PublicKey{"host": {first, second}}); err != nil {
+			t.Fatal(err)
+		}
+		redeem(used, false)
+	})
+}
+
 func TestKeys(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
 	der, err := x509.MarshalPKCS8PrivateKey(key)

@@ -25,10 +25,10 @@ const MaxSpent = 1 << 16
 // after. No two processes may have one runner's name.
 type Verifier struct {
 	runner string
-	keys   map[string][]ed25519.PublicKey // by peer
-	since  time.Time                      // only what was signed later is taken
+	since  time.Time // only what was signed later is taken
 
 	mu    sync.Mutex
+	keys  map[string][]ed25519.PublicKey    // by peer
 	spent map[string]map[[16]byte]time.Time // by peer: when it is forgotten
 }
 
@@ -44,16 +44,39 @@ func NewVerifier(runner string, keys map[string][]ed25519.PublicKey) (*Verifier,
 	if runner == "" {
 		return nil, errors.New("ticket: the runner has no name")
 	}
-	v := &Verifier{runner: runner, keys: map[string][]ed25519.PublicKey{}, spent: map[string]map[[16]byte]time.Time{}, since: time.Now().Add(Skew)}
+	v := &Verifier{runner: runner, spent: map[string]map[[16]byte]time.Time{}, since: time.Now().Add(Skew)}
+	if err := v.SetKeys(keys); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// SetKeys has the peers sign with these keys from now on, and with no others. Which
+// tickets are used stays known.
+//
+// # Errors
+//
+// One that names the peer whose key is none; then nothing changes.
+func (v *Verifier) SetKeys(keys map[string][]ed25519.PublicKey) error {
+	own := map[string][]ed25519.PublicKey{}
 	for peer, list := range keys {
 		for _, key := range list {
 			if len(key) != ed25519.PublicKeySize {
-				return nil, fmt.Errorf("ticket: a key of the peer %q is no Ed25519 public key", peer)
+				return fmt.Errorf("ticket: a key of the peer %q is no Ed25519 public key", peer)
 			}
 		}
-		v.keys[peer] = slices.Clone(list)
+		own[peer] = slices.Clone(list)
 	}
-	return v, nil
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.keys = own
+	return nil
+}
+
+func (v *Verifier) keysOf(peer string) []ed25519.PublicKey {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.keys[peer]
 }
 
 // Redeem implements [gate.Tickets].
@@ -64,7 +87,7 @@ func (v *Verifier) Redeem(_ context.Context, text string, c gate.Claim) error {
 		return fmt.Errorf("%w: %w", gate.ErrTicket, err)
 	}
 	message := append([]byte(domain), payload...)
-	if !slices.ContainsFunc(v.keys[c.Peer], func(key ed25519.PublicKey) bool { return ed25519.Verify(key, message, signature) }) {
+	if !slices.ContainsFunc(v.keysOf(c.Peer), func(key ed25519.PublicKey) bool { return ed25519.Verify(key, message, signature) }) {
 		return bad("no key of the peer signed it")
 	}
 	now := time.Now()
