@@ -11,9 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/tracon-go/tracon/executor/fleet"
+	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/serve/oidc"
 )
@@ -174,10 +177,32 @@ func checkProduction(u *UnsafeError, c *config.Config, _ time.Time) {
 	if c.Executor == Process {
 		u.add("production is true, and executor is %s, which walls nothing off: tenants would read the database and its keys.", Process)
 	}
-	if c.TrustClaimed && !away(c.Executor) { // of what runs elsewhere there is no more than its word, to an operator who gives his for it
-		u.add("production is true, and trust_claimed takes an executor's own word for its walls: set it to false.")
+	if c.TrustClaimed {
+		checkClaims(u, c)
 	}
 	if c.Serve.InsecurePlaintext {
 		u.add("production is true, and insecure_plaintext lets keys travel for everybody to read: set tls_cert and tls_key, or listen at 127.0.0.1 behind a proxy.")
+	}
+}
+
+// checkClaims says whose word for a tier production takes: of what runs elsewhere there is
+// no more than its word, so it must be known whose it is, and no stolen key alone may have
+// anything run there.
+func checkClaims(u *UnsafeError, c *config.Config) {
+	f, r := c.Fleet, c.Remote
+	plain := func(url string) bool { return !strings.HasPrefix(url, "tls://") }
+	switch c.Executor {
+	case remote.Name:
+		if !strings.HasPrefix(r.Address, "https://") || r.Name == "" || r.TicketKey == "" {
+			u.add("production is true, and trust_claimed takes a runner's word for its walls: that takes an https address in remote, its name in remote_name, and remote_ticket_key; else set trust_claimed to false.")
+		}
+	case fleet.Name:
+		within := f.Listen != "" && c.Serve.TLSCert != ""
+		without := f.Listen == "" && len(f.URLs) > 0 && !slices.ContainsFunc(f.URLs, plain)
+		if !within && !without || f.TicketKey == "" {
+			u.add("production is true, and trust_claimed takes the word of a fleet's runners for their walls: that takes TLS, by tls_cert with fleet_listen or by tls:// in each of fleet_urls, and fleet_ticket_key; else set trust_claimed to false.")
+		}
+	default:
+		u.add("production is true, and trust_claimed takes an executor's own word for its walls: set it to false.")
 	}
 }

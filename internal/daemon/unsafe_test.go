@@ -175,3 +175,50 @@ func TestProductionDemands(t *testing.T) {
 		t.Fatalf("%v", u)
 	}
 }
+
+// M09, M10: in production the word of a runner for its walls is taken where TLS says whose
+// it is, and tickets keep a stolen key from having anything run; never that of an executor
+// of this host. Elsewhere than in production an operator's word is enough.
+func TestWhoseWordProductionTakes(t *testing.T) {
+	remote := config.Remote{Address: "https://runner.example.org", Name: "runner-1", TicketKey: "/ticket.pem"}
+	outside := config.Fleet{URLs: []string{"tls://a.example.org:4222", "tls://b.example.org:4222"}, TicketKey: "/ticket.pem"}
+	inside := config.Fleet{Listen: "10.0.0.1:4222", TicketKey: "/ticket.pem"}
+	for _, tt := range []struct {
+		name     string
+		executor string
+		change   func(*config.Config)
+		want     string // empty: it is taken
+	}{
+		{"a sandbox's", "sandbox", func(*config.Config) {}, "set it to false"},
+		{"a container's", "container", func(*config.Config) {}, "set it to false"},
+		{"a runner's", "remote", func(c *config.Config) { c.Remote = remote }, ""},
+		{"a runner's by http", "remote", func(c *config.Config) { c.Remote = remote; c.Remote.Address = "http://127.0.0.1:8788" }, "https"},
+		{"a runner's without a name", "remote", func(c *config.Config) { c.Remote = remote; c.Remote.Name = "" }, "remote_name"},
+		{"a runner's without tickets", "remote", func(c *config.Config) { c.Remote = remote; c.Remote.TicketKey = "" }, "remote_ticket_key"},
+		{"a fleet's, over servers elsewhere", "fleet", func(c *config.Config) { c.Fleet = outside }, ""},
+		{"a fleet's, one of whose servers speaks plain text", "fleet", func(c *config.Config) {
+			c.Fleet = outside
+			c.Fleet.URLs = []string{"tls://a.example.org:4222", "nats://127.0.0.1:4222"}
+		}, "tls://"},
+		{"a fleet's, whose servers nobody names", "fleet", func(c *config.Config) { c.Fleet.TicketKey = "/ticket.pem" }, "fleet_urls"},
+		{"a fleet's, over the server within", "fleet", func(c *config.Config) { c.Fleet, c.Serve.TLSCert = inside, "/cert.pem" }, ""},
+		{"a fleet's, over a server within without TLS", "fleet", func(c *config.Config) { c.Fleet = inside }, "tls_cert"},
+		{"a fleet's without tickets", "fleet", func(c *config.Config) { c.Fleet = outside; c.Fleet.TicketKey = "" }, "fleet_ticket_key"},
+	} {
+		for _, production := range []bool{true, false} {
+			c := &config.Config{Executor: tt.executor, TrustClaimed: true, Production: production}
+			tt.change(c)
+			u := &UnsafeError{}
+			checkProduction(u, c, time.Now())
+			var told []string
+			for _, p := range u.Problems {
+				if strings.Contains(p, "trust_claimed") {
+					told = append(told, p)
+				}
+			}
+			if want := tt.want != "" && production; want != (len(told) == 1) || want && !strings.Contains(told[0], tt.want) {
+				t.Errorf("M09: %s, production %t: it says %q, want %q", tt.name, production, told, tt.want)
+			}
+		}
+	}
+}
