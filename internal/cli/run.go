@@ -156,7 +156,7 @@ out; 125 Tracon could not; 126 refused by a gate; 128+n killed by signal n, or
 func (a *app) run(ctx context.Context, b backend, f *callFlags, args []string, yes bool, outDir string) error {
 	call, err := f.build(ctx, a, b, args)
 	if d, ok := errors.AsType[*gate.Denial](err); ok {
-		return a.report(ctx, b, args[0], call, ended{out: ran{model: "The arguments do not fit: " + d.Err.Error()}, err: err}, false)
+		return a.report(ctx, b, args[0], call, ended{out: ran{model: "The arguments do not fit: " + d.Err.Error()}, err: err}, shown{})
 	}
 	if err != nil {
 		return err
@@ -171,33 +171,51 @@ func (a *app) run(ctx context.Context, b backend, f *callFlags, args []string, y
 			return err
 		}
 	}
-	shown := a.follow(&call)
+	followed := a.follow(&call)
 	out, err := b.Run(ctx, call)
-	return a.report(ctx, b, args[0], call, ended{out, err, outDir, folder.write(out.Outputs)}, shown())
+	return a.report(ctx, b, args[0], call, ended{out, err, outDir, folder.write(out.Outputs)}, followed())
 }
 
 // follow shows output while the script runs, where a person watches. It returns
-// what waits for the last of it, and tells whether all of it was shown.
-func (a *app) follow(call *gate.Call) func() (showedAll bool) {
+// what waits for the last of it, and tells what of each stream was shown.
+func (a *app) follow(call *gate.Call) func() shown {
 	if !a.outTTY || a.json {
-		return func() bool { return false }
+		return func() shown { return shown{} }
 	}
 	call.Live = gate.NewLive(0)
 	var wg sync.WaitGroup
+	var all shown
 	wg.Go(func() {
 		for c := range call.Live.Chunks() {
-			w := a.out
+			w, seen := a.out, &all.stdout
 			if c.Stream == gate.Stderr {
-				w = a.err
+				w, seen = a.err, &all.stderr
 			}
+			*seen = append(*seen, c.Data...)
 			io.WriteString(w, harmless(string(c.Data), true))
 		}
 	})
-	return func() bool {
+	return func() shown {
 		call.Live.Close()
 		wg.Wait()
-		return call.Live.Dropped() == 0
+		return all
 	}
+}
+
+// shown is what was shown of the streams while a script ran.
+type shown struct{ stdout, stderr []byte }
+
+// rest is what is to be shown of a stream yet: all of it where something in between was
+// lost, or an executor showed nothing.
+func rest(whole string, seen []byte) string {
+	text := strings.ToValidUTF8(string(seen), "\uFFFD")
+	if left, ok := strings.CutPrefix(whole, text); ok {
+		return left
+	}
+	if strings.HasPrefix(text, whole) { // within a character, which was cut
+		return ""
+	}
+	return whole
 }
 
 // ended is what came of a call, and of the files that the script returned.
@@ -330,7 +348,7 @@ func toOutcomeJSON(call gate.Call, e ended) outcomeJSON {
 }
 
 // report shows what came of the call and returns the exit code as an error.
-func (a *app) report(ctx context.Context, b backend, skill string, call gate.Call, e ended, shown bool) error {
+func (a *app) report(ctx context.Context, b backend, skill string, call gate.Call, e ended, seen shown) error {
 	out, err, code := e.out, e.err, e.exit()
 	if i, ok := errors.AsType[interrupted](context.Cause(ctx)); ok && errors.Is(err, tracon.ErrCancelled) {
 		code = exitSignal + int(i.signal)
@@ -347,10 +365,8 @@ func (a *app) report(ctx context.Context, b backend, skill string, call gate.Cal
 		}
 		return errors.Join(a.printJSON(j), exit)
 	}
-	if !shown {
-		a.print(a.out, out.Stdout)
-		a.print(a.err, out.Stderr)
-	}
+	a.print(a.out, rest(out.Stdout, seen.stdout))
+	a.print(a.err, rest(out.Stderr, seen.stderr))
 	for _, n := range out.Notes {
 		a.say("tracon: note: %s", n)
 	}
