@@ -27,7 +27,11 @@ func (r *Run) nodes() Nodes {
 	if r.look.Skill != nil {
 		return r.look
 	}
-	return Nodes{local{r.skill}, local{r.inputs}, local{r.outputs}}
+	n := Nodes{Skill: local{r.skill}, Inputs: local{r.inputs}, Outputs: local{r.outputs}}
+	if r.folder != nil { // in a folder that was adopted there is none
+		n.Around = local{r.folder}
+	}
+	return n
 }
 
 // Folders are those of a run that are looked at when its script has ended.

@@ -46,8 +46,8 @@ func (r *Run) Collect(h Harvest) ([]bundle.File, []string) {
 	look := r.nodes()
 	c.outputs(look.Outputs, h.Patterns)
 	c.inputs(look.Inputs, r.given)
-	if r.folder != nil { // in a folder that was adopted, nothing lies beside outputs/ but the skill's own files
-		c.beside(local{r.folder})
+	if look.Around != nil {
+		c.beside(look.Around)
 	}
 	if c.unnamed > 0 {
 		c.notes = append(c.notes, fmt.Sprintf("%d more entries were not collected", c.unnamed))

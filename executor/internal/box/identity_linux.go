@@ -52,6 +52,16 @@ func FindIdentities() (*Identities, error) {
 	return nil, ErrNoRange
 }
 
+// SmallIdentities returns those that also the user namespace of a container has, for
+// runs of which another program makes containers.
+func SmallIdentities() *Identities {
+	r := identityRanges[len(identityRanges)-1]
+	return &Identities{from: r[0], count: r[1], taken: map[int]bool{}}
+}
+
+// Range returns the first of the identities, and how many there are.
+func (i *Identities) Range() (first, count int) { return i.from, i.count }
+
 // covers reports whether the map of a user namespace has the whole range.
 func covers(text string, r [2]int) bool {
 	for line := range strings.Lines(text) {

@@ -78,3 +78,29 @@ func isThere(folder *os.File, name string) (bool, error) {
 	}
 	return true, nil
 }
+
+// Alive reports whether the instance below the folder runtime is that of a process that
+// lives.
+func Alive(runtime, instance string) (bool, error) {
+	if !instanceName.MatchString(instance) {
+		return false, nil
+	}
+	folder, err := os.OpenFile(runtime, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return false, fmt.Errorf("box: the runtime folder: %w", err)
+	}
+	defer folder.Close()
+	f, err := openAt(folder, instance+lockSuffix, unix.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return true, nil
+	}
+	return false, err
+}

@@ -23,8 +23,9 @@ type Node interface {
 	Open(name string) (Node, error)         // an entry, for reading; follows no link and waits for nobody
 }
 
-// Nodes are the folders of a run that are looked at.
-type Nodes struct{ Skill, Inputs, Outputs Node }
+// Nodes are the folders of a run that are looked at. Around is the one in which outputs/
+// and inputs/ lie; nil: nothing can lie beside them but the skill's own files.
+type Nodes struct{ Skill, Inputs, Outputs, Around Node }
 
 // local is a Node of this host.
 type local struct{ *os.File }

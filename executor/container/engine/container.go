@@ -1,0 +1,106 @@
+//go:build linux && (amd64 || arm64)
+
+package engine
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+)
+
+// Labels of what is ours in an engine.
+const (
+	labelFolder   = "org.tracon.folder"   // the runtime folder of the host
+	labelInstance = "org.tracon.instance" // the executor
+	labelStarted  = "org.tracon.started"  // when that was started
+	labelRun      = "org.tracon.run"
+)
+
+// Where a run has its files, as its script sees them.
+const (
+	initPath   = "/.tracon-init"
+	skillDir   = "/skill"
+	filesDir   = "/files" // where inputs/ and outputs/ lie; the next two are links to there
+	inputsDir  = "/inputs"
+	outputsDir = "/outputs"
+	tmpDir     = "/tmp"
+	homeDir    = "/tmp/home"
+	shmDir     = "/dev/shm"
+)
+
+// folders are the file systems in memory that a script may write to.
+var folders = []string{skillDir, filesDir, tmpDir}
+
+// maxInodes is how many files and folders a run may make in each of them.
+const maxInodes = 4096
+
+// An order is what a call needs of its container.
+type order struct {
+	name, image string
+	labels      map[string]string
+	id          int // the user and the group of the script
+	memory      int64
+	processes   int
+	processors  float64
+	cpuSeconds  int64
+	space       map[string]int64 // of each folder, in bytes
+	inodes      map[string]int   // nil: the engine takes no such limit, and only their memory counts
+}
+
+// starters is how many threads the engine's own runtime may need before the first
+// process is there. The script itself is held to its number by its user.
+const starters = 64
+
+// masked are the files of the kernel that say more of the host than a script needs.
+var masked = []string{
+	"/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/key-users", "/proc/keys",
+	"/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+	"/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/firmware", "/sys/hypervisor", "/sys/kernel", "/sys/module", "/sys/power",
+}
+
+// readOnly are those that nobody may write to.
+var readOnly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+
+// options says what the engine is to make. Nothing of it comes from a script or a tenant
+// but numbers.
+func (o order) options() client.ContainerCreateOptions {
+	tmpfs := map[string]string{}
+	for _, dir := range folders {
+		flags := "rw,nosuid,nodev,noexec"
+		if dir == skillDir {
+			flags = "rw,nosuid,nodev,exec"
+		}
+		tmpfs[dir] = fmt.Sprintf("%s,mode=777,size=%d", flags, o.space[dir])
+		if o.inodes != nil {
+			tmpfs[dir] += fmt.Sprintf(",nr_inodes=%d", o.inodes[dir])
+		}
+	}
+	for _, dir := range []string{"/run", "/var/tmp"} { // where Podman would put some to write to
+		tmpfs[dir] = "ro,nosuid,nodev,noexec,mode=755,size=4k"
+	}
+	limit := func(name string, n int64) *container.Ulimit { return &container.Ulimit{Name: name, Soft: n, Hard: n} }
+	tasks, no := int64(o.processes+1+starters), false
+	user := strconv.Itoa(o.id)
+	return client.ContainerCreateOptions{
+		Name: o.name,
+		Config: &container.Config{
+			Hostname: "container", User: user + ":" + user, Image: o.image, Entrypoint: []string{initPath}, Cmd: []string{}, Env: []string{"PATH=/usr/bin"},
+			WorkingDir: "/", AttachStdin: true, AttachStdout: true, AttachStderr: true, OpenStdin: true, StdinOnce: true, NetworkDisabled: true,
+			Labels: o.labels, Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}, StopSignal: "SIGKILL",
+		},
+		HostConfig: &container.HostConfig{
+			LogConfig: container.LogConfig{Type: "none"}, NetworkMode: "none", RestartPolicy: container.RestartPolicy{Name: "no"},
+			CapDrop: []string{"ALL"}, CgroupnsMode: "private", IpcMode: "private", ReadonlyRootfs: true, SecurityOpt: []string{"no-new-privileges"},
+			Tmpfs: tmpfs, ShmSize: max(o.space[tmpDir]/4, 64<<10), Init: &no, MaskedPaths: masked, ReadonlyPaths: readOnly,
+			Resources: container.Resources{
+				Memory: o.memory, MemorySwap: o.memory, NanoCPUs: int64(o.processors * 1e9), PidsLimit: &tasks,
+				Ulimits: []*container.Ulimit{
+					limit("core", 1), limit("cpu", o.cpuSeconds), limit("nofile", 256), limit("nproc", int64(o.processes+1)), limit("memlock", 64<<10),
+					limit("msgqueue", 0), limit("sigpending", 256), limit("stack", 8<<20),
+				},
+			},
+		},
+	}
+}
