@@ -1,5 +1,5 @@
-// Package container runs scripts in containers that an OCI runtime makes: crun or
-// runc. Start with [New], which fails where a wall cannot stand
+// Package container runs scripts in containers that an OCI runtime makes: crun, runc,
+// or runsc, that of gVisor. Start with [New], which fails where a wall cannot stand
 // and says which and what to do. [Executor.Posture] lists the walls with their
 // proofs.
 //
@@ -28,9 +28,17 @@
 // Results are read through descriptors that the host had before the container was
 // there.
 //
+// # gVisor
+//
+// A container of gVisor has a kernel of its own, a process of the host without rights,
+// whose tier is "kernel". The container's first process takes the same filter in it,
+// and the host looks at that kernel from outside before each run. It is in the cgroups
+// of the run and its memory counts there, some 40 MiB of it before the script. What a
+// script sees of the kernel, in /proc and /dev, is that kernel's.
+//
 // # What is not held
 //
-// The kernel is shared. The host must be root: an ordinary
+// The kernel is shared, but with gVisor. The host must be root: an ordinary
 // user's scripts run in the sandbox, which needs no rights.
 package container
 
@@ -54,7 +62,7 @@ const (
 
 // Config says how an [Executor] works. Engine is required.
 type Config struct {
-	// Engine is the absolute path of the OCI runtime: crun or runc.
+	// Engine is the absolute path of the OCI runtime: crun, runc or runsc.
 	Engine string
 
 	// Runtime is an absolute path: the folder in which the executor marks that it

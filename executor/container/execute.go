@@ -136,6 +136,7 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	r = &staged{flooded: make(chan struct{}, 2), order: order{
 		instance: e.instance.Name(), name: "tracon-" + rand.Text(), ids: [2]int{-1, -1}, skill: j.skill, inputs: j.inputs,
 		argv: j.argv, env: environment(j.env), interpreter: j.interpreter.Path, shown: e.shown, processes: j.limits.Processes + 1,
+		gvisor: e.engine.name == gvisor, memory: j.limits.Memory,
 		rlimits: []rlimit{limit("RLIMIT_CORE", 1), limit("RLIMIT_CPU", uint64(math.Ceil(j.timeout.Seconds()*max(1, j.limits.Processors)))+1),
 			limit("RLIMIT_NOFILE", 256), limit("RLIMIT_MEMLOCK", 64<<10), limit("RLIMIT_MSGQUEUE", 0), limit("RLIMIT_SIGPENDING", 256), limit("RLIMIT_STACK", 8<<20)},
 	}}
@@ -180,6 +181,9 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	}
 	held := j.limits
 	held.Processes += starters
+	if o.gvisor {
+		held.Processes += kernelTasks(j.limits.Processes)
+	}
 	r.group, err = e.limits.NewRun(j.tenant, o.name, held)
 	return r, err
 }
@@ -256,7 +260,10 @@ func (e *Executor) start(ctx context.Context, r *staged) error {
 	}
 	defer theirs.Close()
 	r.talk = ours
-	if err := r.talk.prepare(r.order.processes, e.filter); err != nil {
+	if err := r.talk.prepare(r.order.processes, e.engine.name == gvisor, e.filter); err != nil {
+		return err
+	}
+	if err := ours.f.SetReadDeadline(time.Now().Add(setupTime)); err != nil { // before somebody makes it earlier
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = ours.f.SetReadDeadline(time.Now()) })
@@ -292,7 +299,7 @@ func (e *Executor) start(ctx context.Context, r *staged) error {
 	}()
 	// Where the OCI runtime does not end it has been stopped with the run's cgroups by
 	// the time that somebody waits for its end.
-	w, err := r.talk.hear(time.Now().Add(setupTime))
+	w, err := r.talk.hear()
 	if err == nil && w.tag == 'R' {
 		err = e.inspect(r, w.pid)
 	} else if err == nil {
@@ -374,9 +381,10 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 func (e *Executor) await(ctx context.Context, r *staged, timeout time.Duration) (box.Reason, word) {
 	var last word
 	heard := make(chan struct{})
+	_ = r.talk.f.SetReadDeadline(time.Time{})
 	go func() {
 		defer close(heard)
-		if w, err := r.talk.hear(time.Time{}); err == nil {
+		if w, err := r.talk.hear(); err == nil {
 			last = w
 		}
 	}()

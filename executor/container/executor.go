@@ -59,7 +59,7 @@ func New(c Config) (e *Executor, err error) {
 	}
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
 	opened := &Executor{
-		log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, filter: calls.Base(calls.NoFamily).NoWatches().Filter(),
+		log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c,
 		images: map[bundle.Digest]*image.Image{}, seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing),
 	}
 	e = opened
@@ -75,6 +75,11 @@ func New(c Config) (e *Executor, err error) {
 	if e.engine, err = openEngine(c.Engine); err != nil {
 		return e, err
 	}
+	rules := calls.Base(calls.NoFamily).NoWatches()
+	if e.engine.name == gvisor { // it keeps attributes in its own memory
+		rules = rules.NoAttributes()
+	}
+	e.filter = rules.Filter()
 	if e.shown, err = hostShown(c.Folders); err != nil {
 		return e, fmt.Errorf("container: %w", err)
 	}

@@ -78,6 +78,8 @@ type order struct {
 	rlimits        []rlimit
 	processes      int
 	space          int64
+	memory         int64 // bytes, of the run
+	gvisor         bool  // the container has gVisor's kernel
 }
 
 func (o order) shmSize() string { return "size=" + strconv.FormatInt(o.space/4, 10) }
@@ -157,7 +159,7 @@ func (o order) prepare() (g *ground, err error) {
 	if err = o.sameProgram(g); err != nil {
 		return g, err
 	}
-	config, err := o.config(root{g.dir + "/root", true})
+	config, err := o.config(g.dir)
 	if err == nil {
 		err = errors.Join(g.mkdir("state", 0o700), g.mkdir("bundle", 0o700), g.write("bundle/config.json", config, 0o600))
 	}

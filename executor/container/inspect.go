@@ -22,7 +22,11 @@ func (e *Executor) inspect(r *staged, pid int) error {
 		return fmt.Errorf("%w: its first process is not the host's to see: %w", errNotAsItMustBe, err)
 	}
 	r.init, r.initPID = os.NewFile(uintptr(fd), "init"), pid
-	text, err := e.look(pid, r.order, r.group.Path)
+	look := e.look
+	if r.order.gvisor {
+		look = e.lookAtKernel
+	}
+	text, err := look(pid, r.order, r.group.Path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotAsItMustBe, err)
 	}
@@ -33,61 +37,85 @@ func (e *Executor) inspect(r *staged, pid int) error {
 // look returns what was seen, without what differs from run to run.
 func (e *Executor) look(pid int, o order, group string) (string, error) {
 	var seen strings.Builder
-	read := func(name string) (string, error) {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
-		return string(b), err
+	if err := errors.Join(hasNoRights(&seen, pid, o.ids[1]), hasNamespaces(&seen, pid, namespaces), e.isLimited(pid, group)); err != nil {
+		return "", err
 	}
-	text, err := read("status")
+	list, err := mountsOf(pid)
 	if err != nil {
 		return "", err
 	}
+	return seen.String() + strings.Join(list, "\n"), o.sameMounts(list)
+}
+
+// hasNoRights holds that a process is the user and the group alone, has no right and
+// can gain none, and has a filter of system calls.
+func hasNoRights(seen *strings.Builder, pid, id int) error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return err
+	}
 	status := map[string]string{}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
 		status[name] = strings.TrimSpace(value)
 	}
-	id := strings.TrimSpace(strings.Repeat(fmt.Sprintf("%d\t", o.ids[1]), 4))
+	four := strings.TrimSpace(strings.Repeat(fmt.Sprintf("%d\t", id), 4))
 	for _, want := range [][2]string{
-		{"Uid", id}, {"Gid", id}, {"Groups", ""}, {"NoNewPrivs", "1"}, {"Seccomp", "2"},
+		{"Uid", four}, {"Gid", four}, {"Groups", ""}, {"NoNewPrivs", "1"}, {"Seccomp", "2"},
 		{"CapInh", noRights}, {"CapPrm", noRights}, {"CapEff", noRights}, {"CapBnd", noRights}, {"CapAmb", noRights},
 	} {
 		if got := status[want[0]]; got != want[1] {
-			return "", fmt.Errorf("its %s is %q, want %q", want[0], got, want[1])
+			return fmt.Errorf("its %s is %q, want %q", want[0], got, want[1])
 		}
-		if want[1] != id {
-			fmt.Fprintf(&seen, "%s %s\n", want[0], want[1])
+		if want[1] != four {
+			fmt.Fprintf(seen, "%s %s\n", want[0], want[1])
 		}
 	}
-	for _, n := range namespaces {
+	return nil
+}
+
+// hasNamespaces holds that a process has these namespaces of its own.
+func hasNamespaces(seen *strings.Builder, pid int, list [][2]string) error {
+	for _, n := range list {
 		own, err := os.Readlink("/proc/self/ns/" + n[1])
 		if err != nil {
-			return "", err
+			return err
 		}
 		its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, n[1]))
 		if err != nil || its == own {
-			return "", errors.Join(fmt.Errorf("it has no %s namespace of its own", n[0]), err)
+			return errors.Join(fmt.Errorf("it has no %s namespace of its own", n[0]), err)
 		}
-		fmt.Fprintf(&seen, "namespace %s\n", n[0])
+		fmt.Fprintf(seen, "namespace %s\n", n[0])
 	}
-	cgroup, err := read("cgroup")
+	return nil
+}
+
+// isLimited holds that a process is in the cgroups of its run.
+func (e *Executor) isLimited(pid int, group string) error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
-		return "", err
+		return err
 	}
-	if got := strings.Count(cgroup, group+"\n"); got != e.limits.Count() {
-		return "", fmt.Errorf("it is in %d cgroups of its run, want %d", got, e.limits.Count())
+	if got := strings.Count(string(text), group+"\n"); got != e.limits.Count() {
+		return fmt.Errorf("it is in %d cgroups of its run, want %d", got, e.limits.Count())
 	}
-	mounts, err := read("mountinfo")
+	return nil
+}
+
+// mountsOf returns what a process sees mounted: where, and with which options.
+func mountsOf(pid int) ([]string, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	var list []string
-	for line := range strings.Lines(mounts) {
+	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) > 5 {
 			list = append(list, f[4]+" "+f[5])
 		}
 	}
 	slices.Sort(list)
-	return seen.String() + strings.Join(list, "\n"), o.sameMounts(list)
+	return list, nil
 }
 
 const noRights = "0000000000000000"

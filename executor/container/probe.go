@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ may see-memory ': </dev/mem'
 may see-shadow ': </etc/shadow'
 may see-root 'cd /root'
 n=0; for p in /proc/[0-9]*; do n=$((n+1)); done; echo "processes $n"
+[ ! -e /proc/version ] || { read -r v </proc/version; echo "kernel $v"; }
 while read -r name value; do case $name in Cap*|NoNewPrivs:|Uid:) echo "$name $value";; esac; done </proc/self/status
 `
 
@@ -75,7 +77,14 @@ func (e *Executor) prove() error {
 			return fmt.Errorf("the probe in a container said %q, and not %q", lines, want)
 		}
 	}
-	if !slices.Contains(lines, "processes 1") { // /proc shows the probe alone: the first process hides
+	alone, tier := "processes 1", grant.Sandbox // the first process hides
+	if e.engine.name == gvisor {
+		alone, tier = "processes 2", grant.Kernel // or cannot
+		if err := otherKernel(lines); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(lines, alone) {
 		return fmt.Errorf("the probe saw other processes: %q", lines)
 	}
 	if res, err = try("a=0123456789abcdef; while :; do a=$a$a; done"); err != nil || res.Ending != executor.OutOfMemory() {
@@ -84,8 +93,22 @@ func (e *Executor) prove() error {
 	if res, err = try("sh -c 'kill -STOP $$' & sh -c 'kill -STOP $$' & echo begun; i=0; while [ $i -lt 32 ]; do sh -c 'kill -STOP $$' & i=$((i+1)); done; echo all"); err != nil || !strings.HasPrefix(string(res.Stdout), "begun\n") || strings.Contains(string(res.Stdout), "all") {
 		return errors.Join(fmt.Errorf("a probe that starts more processes than its limit: %s, %.100q", res.Ending, res.Stdout), err)
 	}
-	e.posture = executor.Posture{Executor: Name, Tier: grant.Sandbox, Walls: e.walls()}
+	e.posture = executor.Posture{Executor: Name, Tier: tier, Walls: e.walls()}
 	return nil
+}
+
+// otherKernel holds that the probe was told of another kernel than the host's.
+func otherKernel(lines []string) error {
+	host, err := os.ReadFile("/proc/version")
+	if err != nil {
+		return err
+	}
+	for _, l := range lines {
+		if v, ok := strings.CutPrefix(l, "kernel "); ok && v != "" && v != strings.Join(strings.Fields(string(host)), " ") {
+			return nil
+		}
+	}
+	return fmt.Errorf("the probe was not told of another kernel than the host's: %q", lines)
 }
 
 func (e *Executor) walls() []executor.Wall {
@@ -93,14 +116,22 @@ func (e *Executor) walls() []executor.Wall {
 	stands := func(name, proof string) executor.Wall {
 		return executor.Wall{Name: name, Stands: true, Proof: proof}
 	}
-	return []executor.Wall{
+	network := "a container has a network namespace of its own, and its filter of system calls knows no sockets but those of the container"
+	rights, calls := "each run's are seen from outside", "which each run's is seen to have from outside"
+	var more []executor.Wall
+	if e.engine.name == gvisor {
+		network = "its kernel has no network, and a network namespace of its own on the host; its filter of system calls knows no sockets but those of the container"
+		rights, calls = "each run's kernel is seen from outside to have none on the host", "which it has before it says that it is there; its kernel has a filter of its own on the host, which is seen from outside"
+		more = []executor.Wall{stands("kernel", "a probe was told of another kernel than the host's, whose process is seen before each run: a user who owns nothing, no rights, an empty root, namespaces and the cgroups of the run")}
+	}
+	return append([]executor.Wall{
 		stands("files", "a probe in a container of "+by+" tried to write the programs, /etc, /proc and its root and to read the host's, and was refused, with controls that succeed"),
-		stands("network", "a container has a network namespace of its own, and its filter of system calls knows no sockets but those of the container"),
+		stands("network", network),
 		stands("other processes", "a probe saw its own processes alone"),
-		stands("privileges", "a probe had no capability and can gain none; each run's are seen from outside"),
-		stands("system calls", fmt.Sprintf("the container's first process takes a filter of %d instructions before the script, which each run's is seen to have from outside", len(e.filter)/8)),
+		stands("privileges", "a probe had no capability and can gain none; "+rights),
+		stands("system calls", fmt.Sprintf("the container's first process takes a filter of %d instructions before the script, %s", len(e.filter)/8, calls)),
 		stands("memory", "a probe that took more than its limit was killed by its cgroup"),
 		stands("processes", "a probe was refused more processes than its limit"),
 		stands("processor time", "each run's cgroup limits it"),
-	}
+	}, more...)
 }

@@ -51,6 +51,13 @@ type (
 		Namespaces  []namespace `json:"namespaces"`
 		UIDMappings []mapping   `json:"uidMappings"`
 		GIDMappings []mapping   `json:"gidMappings"`
+		Resources   *resources  `json:"resources,omitempty"`
+	}
+	resources struct {
+		Memory memory `json:"memory"`
+	}
+	memory struct {
+		Limit int64 `json:"limit"`
 	}
 	namespace struct {
 		Type string `json:"type"`
@@ -73,7 +80,7 @@ const (
 )
 
 // config writes the bundle's config.json.
-func (o order) config(root root) ([]byte, error) {
+func (o order) config(ground string) ([]byte, error) {
 	ids := []mapping{{0, o.ids[0], 1}, {insideID, o.ids[1], 1}}
 	s := spec{
 		Version: "1.0.2",
@@ -81,7 +88,7 @@ func (o order) config(root root) ([]byte, error) {
 			User: user{insideID, insideID, 0o077}, Args: append([]string{initPath}, o.argv...), Env: o.env, Cwd: skillDir,
 			Capabilities: map[string][]string{}, Rlimits: o.rlimits, NoNewPrivileges: true, OOMScoreAdj: 1000,
 		},
-		Root: root, Hostname: "container",
+		Root: root{ground + "/root", true}, Hostname: "container",
 		Mounts: []mount{
 			{"/proc", "proc", "proc", []string{"nosuid", "noexec", "nodev", "ro", "subset=pid", "hidepid=2"}},
 			{"/dev", "tmpfs", "tmpfs", []string{"nosuid", "noexec", "mode=755", "size=64k", "nr_inodes=64"}},
@@ -95,6 +102,9 @@ func (o order) config(root root) ([]byte, error) {
 	}
 	for _, n := range namespaces {
 		s.Linux.Namespaces = append(s.Linux.Namespaces, namespace{n[0]})
+	}
+	if o.gvisor {
+		o.forGVisor(&s, ground)
 	}
 	return json.Marshal(s)
 }

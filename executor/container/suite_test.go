@@ -19,7 +19,16 @@ import (
 )
 
 // engines are the OCI runtimes that this executor drives.
-var engines = []string{"crun", "runc"}
+var engines = []string{"crun", "runc", "runsc"}
+
+// tried are those of them that a test goes through: the first alone where tests are
+// short, as in the race pass, and all in ./check engines.
+func tried(list []string) []string {
+	if testing.Short() {
+		return list[:1]
+	}
+	return list
+}
 
 // find returns the path of the OCI runtime.
 func find(t testing.TB, name string) string {
@@ -91,7 +100,7 @@ func TestConformance(t *testing.T) {
 	if !asRoot(t) {
 		return
 	}
-	for _, name := range engines {
+	for _, name := range tried(engines) {
 		t.Run(name, func(t *testing.T) {
 			e, runtime := open(t, container.Config{Engine: find(t, name)})
 			dialects := executortest.Dialects()
@@ -103,6 +112,7 @@ func TestConformance(t *testing.T) {
 				Interpreters: hostcase.Interpreters(t),
 				Dialects:     dialects,
 				Leftovers:    func() []string { return leftovers(runtime) },
+				Lacks:        executortest.Lacks{Pipes: name == "runsc"},
 			})
 		})
 	}

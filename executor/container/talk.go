@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,11 +38,9 @@ func newTalk() (ours talk, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// hear waits for a word. It returns io.EOF when nobody can say one any more.
-func (t talk) hear(deadline time.Time) (w word, err error) {
-	if err := t.f.SetReadDeadline(deadline); err != nil {
-		return w, err
-	}
+// hear waits for a word until the deadline of the socket. It returns io.EOF when nobody
+// can say one any more.
+func (t talk) hear() (w word, err error) {
 	conn, err := t.f.SyscallConn()
 	if err != nil {
 		return w, err
@@ -77,9 +74,14 @@ func (t talk) hear(deadline time.Time) (w word, err error) {
 }
 
 // prepare sends what the first process needs before it can say that it is there.
-func (t talk) prepare(processes int, filter []byte) error {
+func (t talk) prepare(processes int, relays bool, filter []byte) error {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(processes))
 	b = binary.LittleEndian.AppendUint64(b, uint64(processes))
+	var relay uint64
+	if relays {
+		relay = 1
+	}
+	b = binary.LittleEndian.AppendUint64(b, relay)
 	_, err := t.f.Write(append(b, filter...))
 	return err
 }

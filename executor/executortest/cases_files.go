@@ -133,6 +133,9 @@ var fileCases = []testCase{
 			k.bad("got %q, want %q", got, want)
 		}
 		for _, name := range []string{"link", "folder-link", "fifo", "sparse", "one", "two"} {
+			if name == "fifo" && k.setup.Lacks.Pipes {
+				continue
+			}
 			k.tells(res, "outputs/"+name+" ")
 		}
 		k.tells(res, "beside") // where that lies is the executor's affair

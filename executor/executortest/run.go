@@ -59,6 +59,7 @@ type Lacks struct {
 	Files    bool // the script is alone: no siblings, inputs or outputs
 	Live     bool // there is no output while the script runs
 	Notes    bool // Result.Notes stays empty
+	Pipes    bool // a named pipe that the script makes is known to its own kernel alone, and no note tells of it
 }
 
 // Run runs every case in every dialect.

@@ -34,7 +34,7 @@ type Config struct {
 	Remote       Remote   // what the executor "remote" is told
 	Fleet        Fleet    // what the executor "fleet" is told, and a runner that joins one
 	Folders      []string // folders that a sandboxed script sees besides /usr; absolute
-	OCIRuntime   string   // of the executor "container": path of crun or runc; absolute
+	OCIRuntime   string   // of the executor "container": path of crun, runc or runsc; absolute
 	Monitor      string   // of the executor "microvm": path of QEMU; empty: Debian's; absolute
 	Runtime      string   // folder for staging; empty: the user's runtime folder
 
@@ -186,7 +186,7 @@ var settings = []Setting{
 	{Key: "runtime", Doc: "folder below which each run gets its own; empty: the user's runtime folder",
 		set:  func(c *Config, s string, f folder) error { c.Runtime = f.abs(s); return nil },
 		text: func(c *Config) string { return c.Runtime }},
-	{Key: "container_runtime", Doc: "executor container: path of the OCI runtime, crun or runc, such as /usr/bin/crun",
+	{Key: "container_runtime", Doc: "executor container: path of the OCI runtime, crun, runc or runsc, such as /usr/bin/crun",
 		set:  func(c *Config, s string, f folder) error { c.OCIRuntime = f.abs(s); return nil },
 		text: func(c *Config) string { return c.OCIRuntime }},
 	{Key: "folders", list: true, Doc: "folders that a sandboxed script sees besides /usr, for reading, such as that of an interpreter in /opt",

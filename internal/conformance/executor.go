@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/executor/executortest/hostile"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/gate"
 )
@@ -67,6 +68,7 @@ func Executor(ctx context.Context, e executor.Executor, p executor.Posture, over
 	})
 	lacks := executortest.Lacks{Memory: true} // nobody asks
 	lacks.Escapees = slices.ContainsFunc(p.Walls, func(w executor.Wall) bool { return w.Name == "cleanup" && !w.Stands })
+	lacks.Pipes = hostile.OwnKernel(p)
 	err := top.do(func(t *tester) {
 		executortest.Run(t, executortest.Setup{
 			New: func(executortest.T) executor.Executor { return e }, Interpreters: found, Dialects: dialects, Lacks: lacks,

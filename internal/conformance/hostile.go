@@ -82,7 +82,8 @@ func (h Hostile) Run(ctx context.Context) ([]Result, error) {
 	setup := hostile.Setup{
 		New:          func(executortest.T) executor.Executor { return h.Executor },
 		Interpreters: interpreters, Lacks: hostile.Lacking(h.Posture), Only: only, Races: 2 * time.Second,
-		Report: func(r hostile.Row) { rows = append(rows, r) },
+		OwnKernel: hostile.OwnKernel(h.Posture),
+		Report:    func(r hostile.Row) { rows = append(rows, r) },
 	}
 	if h.Control != nil {
 		setup.Control = h.control

@@ -143,7 +143,7 @@ func InitIsItsSource(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Errorf("init/%s is not what init/build.sh makes of its source; run it", arch)
 			}
-			if len(want) > 1024 {
+			if len(want) > 1536 {
 				t.Errorf("it has %d bytes", len(want))
 			}
 		})

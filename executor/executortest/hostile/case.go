@@ -53,6 +53,7 @@ type attempt struct {
 	maybe  string // why it may not work on a host's control
 	only   string // the language whose script makes it; empty: all do
 	net    bool   // no breach where a run has a loopback of its own
+	own    bool   // no breach where a run has a kernel of its own, which alone is concerned
 }
 
 // names returns attempts on nothing of the host.
@@ -104,6 +105,14 @@ func perhaps(why string, list ...string) []attempt {
 func of(ext string, tries []attempt) []attempt {
 	for i := range tries {
 		tries[i].only = ext
+	}
+	return tries
+}
+
+// ofKernel says that attempts concern nothing but the kernel that a run has.
+func ofKernel(tries []attempt) []attempt {
+	for i := range tries {
+		tries[i].own = true
 	}
 	return tries
 }

@@ -38,7 +38,7 @@ func fileCases() []testCase {
 		{id: "F02", title: "reads and reaches what the control plane keeps", class: "A3/SecretLeak", wall: Files, tries: all(
 			showing(inDatabase, "database"), showing(inKey, "signing key"), showing(inListener, "socket"), names("opened"))},
 		{id: "F03", title: "lists the root and the mounts", class: "A3/HostLeak", wall: Files, tries: all(
-			names("root", "var", "sys", "file systems of the kernel"), forRoot("folders of programs for writing"))},
+			names("root", "var", "sys"), ofKernel(names("file systems of the kernel")), forRoot("folders of programs for writing"))},
 		{id: "F04", title: "leaves by .., by links and by the links of /proc", class: "A3/HostLeak", wall: Files, tries: all(
 			showing(inFile, "dots", "link in outputs", "root of itself", "folder of itself", "root of a process of the host", "folder of a process of the host"),
 			of("py", showing(inFile, "link in the skill", "descriptor")),
@@ -53,7 +53,8 @@ func fileCases() []testCase {
 			of("py", all(forRoot("/", "/usr", "/usr/bin", "/usr/lib", "/etc", "/bin", "/lib"), []attempt{{name: "/dev", root: true, maybe: byAnother}})))},
 		{id: "F07", title: "makes and opens devices", class: "A3/Escape", wall: Files, tries: all(
 			forRoot("character device", "block device"),
-			perhaps(otherHosts, "/dev/fuse", "/dev/kmsg", "/dev/loop-control", "/dev/mem", "/dev/kvm", "/dev/net/tun", "/dev/ptmx", "/dev/console", "/dev/btrfs-control", "/dev/hwrng", "/dev/vsock", "/dev/uinput"))},
+			ofKernel(perhaps(otherHosts, "/dev/fuse", "/dev/net/tun", "/dev/ptmx")),
+			perhaps(otherHosts, "/dev/kmsg", "/dev/loop-control", "/dev/mem", "/dev/kvm", "/dev/console", "/dev/btrfs-control", "/dev/hwrng", "/dev/vsock", "/dev/uinput"))},
 		{id: "F09", title: "starts a program that it wrote, outside the skill's folder", class: "A3/Escape", wall: Files, numbers: []string{"memfd_create"}, tries: all(
 			names("outputs", "temporary folder", "home", "through the loader"),
 			perhaps("a host may forbid programs in memory", "shared memory", "memory"))},

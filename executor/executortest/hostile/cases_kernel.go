@@ -51,7 +51,7 @@ func kernelCases() []testCase {
 			names("tree"), perhaps("runs may have no cgroup", "place"), []attempt{{name: "moving", root: true, maybe: otherHosts}}, perhaps(closedNS, "mounting"))},
 		{id: "K14", title: "sets the clock and the names of the host", class: "A3/HostTamper", wall: Kernel, calls: clockCalls, tries: attempts(clockCalls)},
 		{id: "K15", title: "takes precedence over other processes", class: "A3/HostDoS", wall: Privileges,
-			tries: []attempt{{name: "real time", root: true, maybe: byAnother}, {name: "niceness", root: true, maybe: byAnother}}},
+			tries: []attempt{{name: "real time", root: true, maybe: byAnother}, {name: "niceness", root: true, maybe: byAnother, own: true}}},
 		{id: "R15", title: "has the host write to its disks", class: "A3/HostDoS", wall: Kernel, tries: names("file systems", "a file", "what is in a file", "a part of a file")},
 		{id: "K16", title: "locks memory, places it, and raises its limits", class: "A3/HostDoS", wall: Privileges, calls: memoryCalls,
 			tries: slices.Concat(attempts(memoryCalls), perhaps("the host's own limits may be as low", "locked memory", "raising a limit"))},

@@ -30,12 +30,12 @@ func processCases() []testCase {
 					{name: "memory", shows: inProcess, maybe: yama},
 					{name: "environment of the parent", check: ofHost("environ"), maybe: byAnother},
 					{name: "environment of the host", check: ofHost("environ"), maybe: byAnother},
-					{name: "process 1", maybe: byAnother},
+					{name: "process 1", maybe: byAnother, own: true},
 				})))},
 		{id: "X04", title: "reads its environment, and its children's", class: "A3/SecretLeak", wall: Environment, tries: all(
 			names("variables"), showing(inEnvironment, "canary"), of("py", all(names("at the start"), showing(inEnvironment, "in a child"))))},
 		{id: "X07", title: "looks which rights it has", class: "A3/Escape", wall: Privileges, tries: all(
-			names("CapBnd", "new privileges", "no filter", "identities of the host"), forRoot("CapPrm", "CapEff", "root"),
+			names("CapBnd", "new privileges", "no filter"), ofKernel(names("identities of the host")), forRoot("CapPrm", "CapEff", "root"),
 			perhaps("nobody gives such rights", "CapInh", "CapAmb", "groups"))},
 		{id: "X09", title: "asks for rights and for tracers", class: "A3/Escape", wall: Kernel, tries: all(
 			names("dumpable", "kept capabilities"), perhaps(otherHosts, "any tracer", "memory map", "ambient"))},
@@ -49,7 +49,7 @@ func processCases() []testCase {
 		{id: "X14", title: "makes and enters user namespaces", class: "A3/Escape", wall: Kernel, numbers: []string{"unshare", "clone", "clone3", "setns"}, armed: []string{"threads"}, tries: all(
 			perhaps(closedNS, "unshare", "clone", "clone3"), forRoot("entering the network of the host", "entering the mounts of the host"))},
 		{id: "X26", title: "opens terminals", class: "A3/HostTamper", wall: Files, tries: all(
-			names("new terminal"), perhaps("the host may have none", "terminal", "is a terminal"), []attempt{{name: "console", root: true, maybe: otherHosts}})},
+			ofKernel(names("new terminal")), perhaps("the host may have none", "terminal", "is a terminal"), []attempt{{name: "console", root: true, maybe: otherHosts}})},
 		{id: "H09", title: "reads and changes the host's own program", class: "A3/HostTamper", wall: Processes, tries: all(
 			[]attempt{{name: "program of the host", check: ofHost("exe")}, {name: "program of the parent", check: ofHost("exe")}, {name: "program of process 1", root: true, maybe: byAnother}},
 			perhaps("a program that runs cannot be written", "writing the parent", "writing process 1", "writing itself"))},
@@ -91,13 +91,15 @@ func runCases() []testCase {
 				{name: "skill", shows: inToken, maybe: freshRuns}, {name: "outputs", shows: inToken, maybe: freshRuns}, {name: "script", shows: inToken, maybe: freshRuns},
 			})},
 		{id: "U11", title: "sees other runs, and how busy the host is", class: "A3/Lateral", wall: Processes, play: pair, tries: all(
-			names("process", "loadavg", "meminfo", "stat", "uptime", "net/dev"), perhaps(otherHosts, "interrupts", "diskstats", "sys/kernel/random/boot_id"))},
+			names("process"), ofKernel(all(names("loadavg", "meminfo", "stat", "uptime", "net/dev"), perhaps(otherHosts, "interrupts", "diskstats"))),
+			[]attempt{{name: "sys/kernel/random/boot_id", check: ofThisBoot, maybe: otherHosts}})},
 		{id: "U12", title: "learns which host it is on", class: "A3/HostLeak", wall: Runs, tries: all(
 			[]attempt{
 				{name: "host name", check: func(_ *trial, s said) bool { n, err := os.Hostname(); return err == nil && s.detail == n }},
 				{name: "cgroup", check: holds("tracon-"), maybe: "runs may have no cgroup"},
+				{name: "boot", check: ofThisBoot, maybe: otherHosts},
 			},
-			perhaps(otherHosts, "machine", "boot", "file"))},
+			perhaps(otherHosts, "machine", "file"))},
 	}
 }
 

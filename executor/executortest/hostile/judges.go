@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,6 +35,13 @@ const maxRaces = 2000
 // surelyWon is how long a race is run that must be won, by chance, in one of a few
 // runs. A busy machine needs long for each.
 const surelyWon = 3 * time.Minute
+
+// ofThisBoot holds that the script learned nothing by which the kernel's start is
+// known; of a kernel of its own it may, which is not the host's.
+func ofThisBoot(k *trial, s said) bool {
+	host, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return s.outcome == "ok" && (!k.setup.OwnKernel || err != nil || strings.TrimSpace(s.detail) == strings.TrimSpace(string(host)))
+}
 
 // strangeNames holds that no output has a name that means something elsewhere.
 func strangeNames(_ *trial, f *findings) {

@@ -169,7 +169,7 @@ func (k *trial) proved(ex executor.Executor) {
 // tries are the attempts of the case in this language.
 func (k *trial) tries() []attempt {
 	return slices.DeleteFunc(slices.Clone(k.one.tries), func(a attempt) bool {
-		return a.only != "" && a.only != k.ext || a.net && k.setup.Loopback
+		return a.only != "" && a.only != k.ext || a.net && k.setup.Loopback || a.own && k.setup.OwnKernel
 	})
 }
 

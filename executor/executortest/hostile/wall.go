@@ -63,6 +63,10 @@ func Walls() []Wall {
 // plain are the walls that a plain process has too.
 var plain = []Wall{Environment, Descriptors, Cleanup, Collection}
 
+// OwnKernel reports whether an executor proved that its runs have a kernel of their
+// own: see [Setup].OwnKernel.
+func OwnKernel(p executor.Posture) bool { return p.Tier.Meets(grant.Kernel) && !p.Claimed }
+
 // Lacking returns the walls that an executor does not promise, by its posture: those
 // that it says do not stand; below the tier "sandbox", all but those that a plain
 // process has; below "kernel", the one against runs that read the same programs.

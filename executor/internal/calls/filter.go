@@ -27,6 +27,7 @@ const (
 	pretend    Action = unix.SECCOMP_RET_ERRNO      // of no error: it succeeds
 	AskHost    Action = unix.SECCOMP_RET_USER_NOTIF // the host answers
 	noProtocol Action = unix.SECCOMP_RET_ERRNO | Action(unix.EPROTONOSUPPORT)
+	noSupport  Action = unix.SECCOMP_RET_ERRNO | Action(unix.ENOTSUP)
 )
 
 // A Rule is what becomes of one system call. Where it has tests, the first that
@@ -127,6 +128,15 @@ const (
 func (r Rules) NoWatches() Rules {
 	for _, nr := range watches {
 		delete(r, nr)
+	}
+	return r
+}
+
+// NoAttributes refuses to hang attributes on files, as a file system does that holds
+// none. A kernel may keep them where no limit of space counts them.
+func (r Rules) NoAttributes() Rules {
+	for _, nr := range []uintptr{unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR} {
+		r[nr] = Rule{Then: noSupport}
 	}
 	return r
 }

@@ -91,6 +91,7 @@ func TestFilterIsTheTable(t *testing.T) {
 	t.Run("asking the host", func(t *testing.T) { isTable(t, Base(AskHost)) })
 	t.Run("refusing by itself", func(t *testing.T) { isTable(t, Base(NoFamily)) })
 	t.Run("without watches", func(t *testing.T) { isTable(t, Base(NoFamily).NoWatches()) })
+	t.Run("without attributes", func(t *testing.T) { isTable(t, Base(NoFamily).NoWatches().NoAttributes()) })
 	t.Run("with loopback", func(t *testing.T) { isTable(t, Loopback()) })
 }
 
