@@ -44,6 +44,7 @@ var rooms = map[string]rule{
 	"executor/fleet":                {"bundle executor executor/internal/handover grant internal/ownfile internal/strictjson wire", "github.com/nats-io/nats.go github.com/nats-io/nkeys", false, "runs travel to many runners over NATS; the only importer of its client"},
 	"executor/remote":               {"bundle executor executor/internal/handover gate grant internal/outbound wire wire/ticket", "", false, "one runner service, by HTTP; it starts nothing itself"},
 	"executor/container":            {"bundle executor executor/internal/box executor/internal/calls executor/internal/notes executor/interpreter gate grant image", "golang.org/x/sys", true, "containers by an OCI runtime; it knows the bundle, and no library of an engine"},
+	"executor/container/engine":     {"bundle executor executor/internal/box executor/internal/calls executor/internal/notes executor/interpreter gate grant image", "github.com/containerd/errdefs github.com/moby/moby/api github.com/moby/moby/client golang.org/x/sys", false, "containers of Docker or Podman; the only importer of its client"},
 	"executor/process":              {"bundle executor executor/internal/box executor/internal/notes executor/interpreter grant", "golang.org/x/sys", true, "the plain local process is part of the spine"},
 	"executor/sandbox":              {"bundle executor executor/internal/box executor/internal/calls executor/internal/notes executor/interpreter gate grant image", "golang.org/x/sys", true, "the default of Linux is part of the spine"},
 	"executor/executortest/bare":    {"bundle executor gate", "", true, "an executor without walls, for the controls of the hostile suite"},
@@ -99,7 +100,7 @@ var rooms = map[string]rule{
 	"internal/cli":         {". access admin audit audit/notary bundle executor executor/interpreter fsck gate grant image image/oci image/registry internal/config internal/conformance internal/daemon internal/id internal/ownfile internal/spool internal/strictjson internal/textdiff internal/witness retention serve/httpapi/client skill toolcall", anyX + " github.com/spf13/cobra", false, "the verbs speak to what the daemon wires, or to a server, through the typed client"},
 	"internal/config":      {"access bundle gate grant internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"bundle executor executor/executortest executor/executortest/hostile executor/interpreter gate internal/id internal/outbound wire", "", false, "the suites against an executor or a runner that is deployed; no wing, so that a binary may hold it"},
-	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/container executor/fleet executor/interpreter executor/microvm executor/microvm/kit executor/process executor/remote executor/sandbox fsck gate grant idempotency image image/oci image/registry internal/broker internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/turns internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/mcpserver serve/limit serve/oidc serve/runnerapi serve/runs skill slot store store/memstore store/postgres store/sqlite toolset wire wire/ticket", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/container executor/container/engine executor/fleet executor/interpreter executor/microvm executor/microvm/kit executor/process executor/remote executor/sandbox fsck gate grant idempotency image image/oci image/registry internal/broker internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/turns internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/mcpserver serve/limit serve/oidc serve/runnerapi serve/runs skill slot store store/memstore store/postgres store/sqlite toolset wire wire/ticket", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"access audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
@@ -133,11 +134,14 @@ var rooms = map[string]rule{
 // use it too. Golang.org/x is not here: the spine has it.
 var libraries = map[string]string{
 	"github.com/aymanbagabas/go-udiff":         "internal/textdiff",
+	"github.com/containerd/errdefs":            "executor/container/engine", // the kinds of the client's errors
 	"github.com/coreos/go-oidc/v3":             "serve/oidc",
 	"github.com/danielgtaylor/huma/v2":         "serve/httpapi",
 	"github.com/go-json-experiment/json":       "internal/strictjson",
 	"github.com/jackc/pgx/v5":                  "store/postgres",
 	"github.com/klauspost/compress":            "image/oci",
+	"github.com/moby/moby/api":                 "executor/container/engine",
+	"github.com/moby/moby/client":              "executor/container/engine",
 	"github.com/nats-io/nats.go":               "executor/fleet",
 	"github.com/nats-io/nkeys":                 "executor/fleet internal/broker", // users' keys; a server has their public halves
 	"github.com/nats-io/nats-server/v2":        "internal/broker",
@@ -169,8 +173,8 @@ var bans = map[string]struct{ rooms, why string }{
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
-	"net/http":       {"examples/embed executor/remote image/registry internal/cli internal/conformance internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
-	"net":            {"executor/executortest/hostile executor/fleet internal/broker internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
+	"net/http":       {"examples/embed executor/container/engine executor/remote image/registry internal/cli internal/conformance internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
+	"net":            {"executor/container/engine executor/executortest/hostile executor/fleet internal/broker internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
 	"testing":        {"internal/gatecase internal/hostcase internal/pgserver internal/runnercase internal/toolcase store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},
