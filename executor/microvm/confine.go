@@ -5,7 +5,7 @@ package microvm
 import (
 	"errors"
 	"fmt"
-	"io"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -151,6 +151,11 @@ func start(mon monitor, m machine, group box.Group, id int) (*child, error) {
 			attr.Sys.Credential.Groups = []uint32{st.Gid}
 		}
 	}
+	// What this process inherited, or a C library opened, is nobody else's.
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		said.Close()
+		return nil, os.NewSyscallError("close_range", err)
+	}
 	c := &child{ended: make(chan struct{}), said: &tail{}}
 	began := make(chan error)
 	go c.keep(mon, m, attr, group, rules, began)
@@ -234,7 +239,7 @@ func (t *tail) read(f *os.File) {
 		t.text = append(t.text, buf[:n]...)
 		t.text = t.text[max(0, len(t.text)-maxTail):]
 		t.mu.Unlock()
-		if err != nil && !errors.Is(err, io.EOF) || err != nil {
+		if err != nil {
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/interpreter"
@@ -91,6 +92,7 @@ func interpreters(t testing.TB) map[string]gate.Interpreter {
 func open(t testing.TB, c microvm.Config) (*microvm.Executor, string) {
 	t.Helper()
 	interpreters(t)
+	c.BootTime = 10 * time.Minute // only a machine that hangs takes as long
 	c.Kit, c.Runtime = kitDir(), filepath.Join(t.TempDir(), "run")
 	c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	e, err := microvm.New(c)

@@ -63,7 +63,7 @@ const (
 	DefaultMonitor    = "/usr/bin/qemu-system-x86_64"
 	DefaultSpace      = 64 << 20
 	DefaultProcessors = 1.0
-	DefaultBootTime   = 60 * time.Second
+	DefaultBootTime   = 2 * time.Minute
 )
 
 // Config says how an [Executor] works. Kit is required.
@@ -89,7 +89,7 @@ type Config struct {
 	// Processors is how many processors' time a machine may take. Zero: 1.
 	Processors float64
 
-	// BootTime is how long a machine may take until its agent is heard. Zero: 60 s.
+	// BootTime is how long a machine may take until its agent is heard. Zero: 2 min.
 	BootTime time.Duration
 
 	// Logger gets what an operator should know and no run's result can say. Nil:
