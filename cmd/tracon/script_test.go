@@ -129,6 +129,7 @@ func scripts(t *testing.T, p testscript.Params, more func(*testscript.Env) error
 		"rootfs": rootFS,
 	}
 	maps.Copy(p.Cmds, serverCommands)
+	maps.Copy(p.Cmds, registryCommands)
 	testscript.Run(t, p)
 }
 

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -59,19 +58,12 @@ func Tar(entries ...Entry) []byte {
 func TarFolder(dir string) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	err := w.AddFS(folder{os.DirFS(dir)})
+	err := w.AddFS(os.DirFS(dir))
 	if err == nil {
 		err = w.Close()
 	}
 	return b.Bytes(), err
 }
-
-// A folder is one whose links are read.
-type folder struct{ fs.FS }
-
-func (f folder) ReadLink(name string) (string, error) { return fs.ReadLink(f.FS, name) }
-
-func (f folder) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(f.FS, name) }
 
 // Gzip compresses.
 func Gzip(data []byte) []byte {

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tracon-go/tracon/internal/imagecase"
+)
+
+// registryCommands are what scripts call for images, and registries that have them.
+var registryCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"registry": startRegistry,
+	"pack":     packImage,
+}
+
+// registry VAR [lies|hangs] starts a registry of somebody else's make on this machine,
+// and sets VAR to its address. One that lies alters what is large; one that hangs sends
+// none of it, and the file VAR is there when it was asked to.
+func startRegistry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: registry VAR [lies|hangs]")
+	}
+	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	how, asked := strings.Join(args[1:], ""), ts.MkAbs(args[0])
+	over := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if how == "" || r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		answer := httptest.NewRecorder()
+		inner.ServeHTTP(answer, r)
+		b := answer.Body.Bytes()
+		switch {
+		case len(b) < 64<<10:
+		case how == "lies":
+			b[len(b)/2] ^= 1
+		default:
+			_, _ = w.Write(b[:1000])
+			_ = http.NewResponseController(w).Flush()
+			_ = os.WriteFile(asked, nil, 0o600)
+			select {
+			case <-over:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		_, _ = w.Write(b)
+	}))
+	ts.Defer(func() { close(over); server.Close() })
+	ts.Setenv(args[0], strings.TrimPrefix(server.URL, "http://"))
+}
+
+// pack TARGET LAYER... [NAME=VALUE...] packs folders as the layers of an image that
+// sets the variables, and sets DIGEST to its manifest's. TARGET is HOST/REPOSITORY:TAG of
+// a registry, layout:DIR, or saved:FILE for what docker save writes.
+func packImage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: pack TARGET LAYER... [NAME=VALUE...]")
+	}
+	o := imagecase.Options{Compress: func(b []byte) []byte { return b }, User: "1000:1000", Entrypoint: []string{"/bin/sh", "-c", "exit 9"}}
+	var layers [][]byte
+	for _, arg := range args[1:] {
+		if strings.Contains(arg, "=") {
+			o.Env = append(o.Env, arg)
+			continue
+		}
+		layer, err := imagecase.TarFolder(ts.MkAbs(arg))
+		ts.Check(err)
+		layers = append(layers, layer)
+	}
+	p := imagecase.Pack(o, layers...)
+	ts.Setenv("DIGEST", p.Digest())
+	if dir, ok := strings.CutPrefix(args[0], "layout:"); ok {
+		ts.Check(os.MkdirAll(ts.MkAbs(dir), 0o700))
+		ts.Check(imagecase.Layout(ts.MkAbs(dir), map[string]imagecase.Packed{"app:1": p}))
+		return
+	}
+	if file, ok := strings.CutPrefix(args[0], "saved:"); ok {
+		ts.Check(os.WriteFile(ts.MkAbs(file), imagecase.Saved(true, map[string]imagecase.Packed{"app:1": p}, map[string][][]byte{"app:1": layers}), 0o600))
+		return
+	}
+	host, rest, _ := strings.Cut(args[0], "/")
+	repository, tag, _ := strings.Cut(rest, ":")
+	push := func(method, path, kind string, b []byte) {
+		r, err := http.NewRequest(method, "http://"+host+"/v2/"+repository+path, bytes.NewReader(b))
+		ts.Check(err)
+		r.Header.Set("Content-Type", kind)
+		answer, err := (&http.Client{Timeout: 5 * time.Minute}).Do(r)
+		ts.Check(err)
+		answer.Body.Close()
+		if answer.StatusCode/100 != 2 {
+			ts.Fatalf("%s %s: %s", method, path, answer.Status)
+		}
+	}
+	for d, b := range p.Blobs {
+		if d != p.Digest() {
+			push(http.MethodPost, "/blobs/uploads/?digest="+d, "application/octet-stream", b)
+		}
+	}
+	push(http.MethodPut, "/manifests/"+tag, p.MediaType, p.Root)
+}
