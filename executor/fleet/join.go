@@ -130,7 +130,6 @@ func (m *Member) serve() (err error) {
 	add(at+".stop", m.stop, alone)
 	add(at+".drain", m.drain, alone)
 	add(at+".who", m.who, alone)
-	add(whoSubject(m.c.Pool), m.who, alone)
 	for _, runtime := range m.c.Runtimes {
 		for _, tier := range grant.Tiers() {
 			if !m.c.Tier.Meets(tier) {
@@ -141,6 +140,7 @@ func (m *Member) serve() (err error) {
 			}
 		}
 	}
+	add(whoSubject(m.c.Pool), m.who, alone) // the last: who is seen can be offered runs
 	return err
 }
 

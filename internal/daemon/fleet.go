@@ -159,7 +159,7 @@ func (s *sharedServer) enter(c *config.Config, logger *slog.Logger) (*broker.Ser
 			return nil, nil, err
 		}
 		s.as = as
-		logger.Info("runners may join", "address", s.server.Address())
+		logger.Info("runners may join", "address", s.server.Address(), "cluster", s.server.ClusterAddress())
 	}
 	s.users++
 	return s.server, sync.OnceFunc(s.leave), nil
