@@ -35,6 +35,7 @@ type Config struct {
 	Fleet        Fleet    // what the executor "fleet" is told, and a runner that joins one
 	Folders      []string // folders that a sandboxed script sees besides /usr; absolute
 	OCIRuntime   string   // of the executor "container": path of crun, runc or runsc; absolute
+	Engine       string   // of the executor "container", in place of OCIRuntime: where Docker or Podman listens, unix:///PATH
 	Monitor      string   // of the executor "microvm": path of QEMU; empty: Debian's; absolute
 	Runtime      string   // folder for staging; empty: the user's runtime folder
 
@@ -174,7 +175,7 @@ var settings = []Setting{
 	{Key: "skills", list: true, Doc: "folders that hold skills, the first wins where two have one name",
 		set:  func(c *Config, s string, f folder) error { c.Skills = f.list(s); return nil },
 		text: func(c *Config) string { return strings.Join(c.Skills, ",") }},
-	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off, container needs an OCI runtime, microvm QEMU, remote asks a runner service, fleet many of them",
+	{Key: "executor", Doc: "what runs the scripts: " + strings.Join(Executors, ", ") + "; process walls nothing off, container needs an OCI runtime or an engine, microvm QEMU, remote asks a runner service, fleet many of them",
 		set: func(c *Config, s string, _ folder) error {
 			if !slices.Contains(Executors, s) {
 				return fmt.Errorf("%q is not an executor; there is: %s", s, strings.Join(Executors, ", "))
@@ -189,6 +190,15 @@ var settings = []Setting{
 	{Key: "container_runtime", Doc: "executor container: path of the OCI runtime, crun, runc or runsc, such as /usr/bin/crun",
 		set:  func(c *Config, s string, f folder) error { c.OCIRuntime = f.abs(s); return nil },
 		text: func(c *Config) string { return c.OCIRuntime }},
+	{Key: "container_engine", Doc: "executor container, in place of container_runtime: where Docker or Podman listens, such as unix:///run/docker.sock",
+		set: func(c *Config, s string, _ folder) error {
+			if path, ok := strings.CutPrefix(s, "unix://"); s != "" && (!ok || !filepath.IsAbs(path)) {
+				return fmt.Errorf("%q is not unix:// and an absolute path, such as unix:///run/docker.sock", s)
+			}
+			c.Engine = s
+			return nil
+		},
+		text: func(c *Config) string { return c.Engine }},
 	{Key: "folders", list: true, Doc: "folders that a sandboxed script sees besides /usr, for reading, such as that of an interpreter in /opt",
 		set:  func(c *Config, s string, f folder) error { c.Folders = f.list(s); return nil },
 		text: func(c *Config) string { return strings.Join(c.Folders, ",") }},

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/container"
+	"github.com/tracon-go/tracon/executor/container/engine"
 	"github.com/tracon-go/tracon/executor/fleet"
 	"github.com/tracon-go/tracon/executor/microvm"
 	"github.com/tracon-go/tracon/executor/process"
@@ -45,8 +48,12 @@ func openExecutor(c *config.Config, name string, names func(context.Context) (ma
 		if c.DiskRate > 0 {
 			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a container's is not limited", sandbox.Name)
 		}
-		if c.OCIRuntime == "" {
-			return nil, fmt.Errorf("the executor %s needs an OCI runtime: name it (container_runtime: /usr/bin/crun)", container.Name)
+		if (c.OCIRuntime == "") == (c.Engine == "") {
+			return nil, fmt.Errorf("the executor %s needs either an OCI runtime or an engine: name one of them (container_runtime: /usr/bin/crun, or container_engine: unix:///run/docker.sock)", container.Name)
+		}
+		if c.Engine != "" {
+			e, err = openEngine(c, names, logger)
+			break
 		}
 		e, err = container.New(container.Config{Engine: c.OCIRuntime, Runtime: c.Runtime, Folders: c.Folders, Images: images(c), Logger: logger})
 	case microvm.Name:
@@ -73,6 +80,28 @@ func openExecutor(c *config.Config, name string, names func(context.Context) (ma
 		return nil, fmt.Errorf("the executor %s: %w", name, err)
 	}
 	return e, nil
+}
+
+// openEngine starts the executor of an engine's containers, in which the runtimes of the
+// allow-list are made ready. Without names it has none that is.
+func openEngine(c *config.Config, names func(context.Context) (map[string]bundle.Digest, error), logger *slog.Logger) (*engine.Executor, error) {
+	if len(c.Folders) > 0 {
+		return nil, errors.New("the setting folders shows something of the host, and a container of an engine shows nothing of it; take a runtime")
+	}
+	own := engine.Config{Address: c.Engine, Runtime: c.Runtime, Images: images(c), Logger: logger}
+	if names != nil {
+		known, err := names(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		for _, ext := range slices.Sorted(maps.Keys(c.Interpreters)) {
+			name, _, ok := config.InRuntime(c.Interpreters[ext])
+			if d, there := known[name]; ok && there && !slices.Contains(own.Ready, d) {
+				own.Ready = append(own.Ready, d)
+			}
+		}
+	}
+	return engine.New(own)
 }
 
 // runtimeNames are the digests of the runtimes, by name. It is safe for concurrent use.
