@@ -118,7 +118,7 @@ func (e *Executor) stage(req executor.Request) (o frame.Orders, s size, err erro
 	}
 	most, _ := req.MaxOutputs()
 	o = frame.Orders{
-		Seed: seedBytes, Time: time.Now().UnixNano(), Stdin: len(req.Stdin()), Declaration: len(req.Bundle().Declaration()), Digest: req.Digest().String(),
+		Seed: seedBytes, Stdin: len(req.Stdin()), Declaration: len(req.Bundle().Declaration()), Digest: req.Digest().String(),
 		Skill: list(req.Bundle()), Inputs: list(req.Inputs()), Env: environment(req.Environment()), Argv: command(req),
 		Filter: e.filter, Memory: req.Memory(), Processes: req.Processes(), Flood: executor.FloodFactor*int64(max(req.MaxOutputBytes(), 1)) + 4*frame.MaxChunk,
 	}
@@ -194,7 +194,7 @@ func (e *Executor) run(ctx context.Context, v *vm, o frame.Orders, req executor.
 	out.Stderr, cutErr = stderr.Bytes()
 	out.Truncated = cutOut || cutErr
 	switch {
-	case why == box.Cancelled:
+	case why == box.Cancelled || heard != nil && ctx.Err() != nil: // R24, also when both came at the same moment
 		return executor.Result{}, context.Cause(ctx)
 	case why != box.Ended:
 		out.Ending = box.EndingOf(why, 0, false, true)
@@ -249,6 +249,7 @@ func (e *Executor) begin(ctx context.Context, v *vm, o frame.Orders, req executo
 	stop := context.AfterFunc(ctx, func() { v.until(time.Now()) })
 	defer v.until(time.Time{})
 	defer stop()
+	o.Time = time.Now().UnixNano() // a machine has no clock of its own
 	seed := make([]byte, seedBytes)
 	_, _ = rand.Read(seed) // it never fails
 	data := []string{string(seed), string(req.Stdin()), string(req.Bundle().Declaration())}

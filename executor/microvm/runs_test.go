@@ -18,7 +18,7 @@ import (
 )
 
 func script(ext, text string) executortest.Order {
-	return executortest.Order{Files: []bundle.File{{Path: "main." + ext, Data: []byte(text)}}, Script: "main." + ext, Mode: gate.None, Policy: gate.Policy{Timeout: 2 * time.Minute}}
+	return executortest.Order{Files: []bundle.File{{Path: "main." + ext, Data: []byte(text)}}, Script: "main." + ext, Mode: gate.None, Policy: gate.Policy{Timeout: 30 * time.Minute}}
 }
 
 // R2, B3, B5: Python and sh run in machines, with files in and out; what a script in one
