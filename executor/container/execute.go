@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
@@ -135,7 +133,7 @@ const starters = 64
 func (e *Executor) stage(j job) (r *staged, err error) {
 	r = &staged{flooded: make(chan struct{}, 2), order: order{
 		instance: e.instance.Name(), name: "tracon-" + rand.Text(), ids: [2]int{-1, -1}, skill: j.skill, inputs: j.inputs,
-		argv: j.argv, env: environment(j.env), interpreter: j.interpreter.Path, shown: e.shown, processes: j.limits.Processes + 1,
+		argv: j.argv, interpreter: j.interpreter.Path, shown: e.shown, processes: j.limits.Processes + 1,
 		gvisor: e.engine.name == gvisor, memory: j.limits.Memory,
 		rlimits: []rlimit{limit("RLIMIT_CORE", 1), limit("RLIMIT_CPU", uint64(math.Ceil(j.timeout.Seconds()*max(1, j.limits.Processors)))+1),
 			limit("RLIMIT_NOFILE", 256), limit("RLIMIT_MEMLOCK", 64<<10), limit("RLIMIT_MSGQUEUE", 0), limit("RLIMIT_SIGPENDING", 256), limit("RLIMIT_STACK", 8<<20)},
@@ -150,6 +148,7 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	if err != nil {
 		return r, err
 	}
+	o.env = interpreter.Environment(in, homeDir, tmpDir, j.env)
 	if in != nil {
 		o.from = in.Root()
 		if o.shown, err = imageShown(in); err == nil {
@@ -199,15 +198,6 @@ func limit(name string, n uint64) rlimit {
 		n = min(n, own.Max)
 	}
 	return rlimit{name, n, n}
-}
-
-// environment is built from empty: the fixed set and what the policy adds.
-func environment(more map[string]string) []string {
-	env := []string{"PATH=" + interpreter.SearchPath, "HOME=" + homeDir, "TMPDIR=" + tmpDir, "LANG=C.UTF-8", "TZ=UTC"}
-	for _, name := range slices.Sorted(maps.Keys(more)) {
-		env = append(env, name+"="+more[name])
-	}
-	return env
 }
 
 // space returns how much the script may write. All files of a run lie in memory, and

@@ -3,7 +3,9 @@
 package container_test
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,11 +17,12 @@ import (
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/imagecase"
 	"github.com/tracon-go/tracon/internal/rootfs"
 )
 
 // A container shows a runtime in place of the host's programs, as the sandbox does;
-// one that is no longer there, or that nobody gave it, is told before anything starts
+// with what an image sets; one that is no longer there, or that nobody gave it, is told before anything starts
 // (case 56).
 func TestRuntime(t *testing.T) {
 	if !asRoot(t) {
@@ -31,7 +34,12 @@ func TestRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := image.New(filepath.Join(dir, "images"))
-	made, err := store.ImportFolder(t.Context(), root, image.Limits{})
+	packed, err := imagecase.TarFolder(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed)), nil }
+	made, err := store.ImportLayers(t.Context(), []image.Layer{layer}, []string{"PATH=/usr/bin:/opt/more", "LD_PRELOAD=/evil"}, image.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,13 +50,13 @@ func TestRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := executortest.NewWorld(map[string]gate.Interpreter{"sh": found.Interpreter()})
-	req, err := w.Admit(t.Context(), script("sh", "ls /usr/bin/python3 /usr/bin/perl 2>/dev/null; ls -d /usr; echo x >/usr/x || echo closed\n"))
+	req, err := w.Admit(t.Context(), script("sh", "ls /usr/bin/python3 /usr/bin/perl 2>/dev/null; ls -d /usr; echo x >/usr/x || echo closed; echo $PATH ${LD_PRELOAD-unset}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range tried(engines) {
 		e, _ := open(t, container.Config{Engine: find(t, name), Images: store})
-		if res, err := e.Execute(t.Context(), req); err != nil || string(res.Stdout) != "/usr\nclosed\n" {
+		if res, err := e.Execute(t.Context(), req); err != nil || string(res.Stdout) != "/usr\nclosed\n/usr/bin:/opt/more unset\n" {
 			t.Errorf("%s: %v, %q, %q", name, err, res.Stdout, res.Stderr)
 		}
 	}

@@ -32,7 +32,7 @@ func (s *server) hostRoutes() {
 	route(s, operation{id: "posture", method: http.MethodGet, path: "/v1/posture", tag: "host", summary: "Which walls stand around a script on this host, and how that is known", need: read}, s.posture)
 	route(s, operation{id: "list-runtimes", method: http.MethodGet, path: "/v1/runtimes", tag: "host", summary: "The root file systems that scripts may run in, by name", need: read}, s.listRuntimes)
 	route(s, operation{id: "get-runtime", method: http.MethodGet, path: "/v1/runtimes/{runtime}", tag: "host", summary: "One runtime", need: read}, s.getRuntime)
-	route(s, operation{id: "import-runtime", method: http.MethodPost, path: "/v1/runtimes/{runtime}", tag: "host", summary: "Import a root file system from a tar archive, and name it", need: write,
+	route(s, operation{id: "import-runtime", method: http.MethodPost, path: "/v1/runtimes/{runtime}", tag: "host", summary: "Import a root file system, or a container image in layers, from an archive, and name it", need: write,
 		status: http.StatusCreated, raw: true, maxBody: maxRuntime, large: true,
 		body: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/x-tar": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}}, s.importRuntime)
 	route(s, operation{id: "remove-runtime", method: http.MethodDelete, path: "/v1/runtimes/{runtime}", tag: "host", summary: "Take a runtime's name away", change: true, need: write}, s.removeRuntime)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"syscall"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/tracon-go/tracon/executor/internal/notes"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/image"
 )
 
 const (
@@ -61,7 +61,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 		return executor.Result{}, fmt.Errorf("%w: the policy asks for the network %q, and a container has none; take the executor sandbox", executor.ErrUnavailable, n)
 	}
 	j := job{
-		skill: req.Bundle(), inputs: req.Inputs(), stdin: req.Stdin(), env: environment(req.Environment()), timeout: req.Timeout(),
+		skill: req.Bundle(), inputs: req.Inputs(), stdin: req.Stdin(), timeout: req.Timeout(),
 		output: req.MaxOutputBytes(), live: req.Live(), memory: req.Memory(), processes: req.Processes(),
 	}
 	j.harvest.Bytes, j.harvest.Files = req.MaxOutputs()
@@ -74,9 +74,11 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 		j.argv = append(j.argv, skillDir+"/"+req.Script()) // absolute, so that none can be taken for an option
 	}
 	j.argv = append(j.argv, req.Words()...)
-	if j.image, j.missing, err = e.image(in); err != nil {
+	of, err := e.image(in, &j)
+	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
+	j.env = interpreter.Environment(of, homeDir, tmpDir, req.Environment())
 	res, err := e.run(ctx, j)
 	if err != nil {
 		return executor.Result{}, err
@@ -91,36 +93,28 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	return res, nil
 }
 
-// image returns the engine's image of the runtime in which the interpreter lies, which
-// must be the one that was probed, and what is to be called when the engine has no such
-// image any more.
-func (e *Executor) image(in gate.Interpreter) (id string, missing func(), err error) {
+// image returns the runtime in which the interpreter lies, which must be the one that was
+// probed. It says in j what image the engine has of it, and what is to be called when the
+// engine has that no more.
+func (e *Executor) image(in gate.Interpreter, j *job) (*image.Image, error) {
 	if in.Image.IsZero() {
-		return "", nil, fmt.Errorf("the interpreter %s is the host's, and a container of an engine shows nothing of the host; take one of a runtime (runtime:NAME:%s), or another executor", in.Path, in.Path)
+		return nil, fmt.Errorf("the interpreter %s is the host's, and a container of an engine shows nothing of the host; take one of a runtime (runtime:NAME:%s), or another executor", in.Path, in.Path)
 	}
 	known, err := e.runtimes.get(in.Image)
 	if err != nil {
-		return "", nil, fmt.Errorf("the runtime %q (%s): %w", in.Name, in.Image, err)
+		return nil, fmt.Errorf("the runtime %q (%s): %w", in.Name, in.Image, err)
 	}
 	program, err := e.interpreters.OpenInside(known.image, in)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	program.Close()
 	id, ok := e.runtimes.id(in.Image, known)
 	if !ok {
-		return "", nil, fmt.Errorf("%w: %q (%s) is brought there now; try again", ErrImage, in.Name, in.Image)
+		return nil, fmt.Errorf("%w: %q (%s) is brought there now; try again", ErrImage, in.Name, in.Image)
 	}
-	return id, func() { e.runtimes.missing(known); e.runtimes.id(in.Image, known) }, nil
-}
-
-// environment is built from empty: the fixed set and what the policy adds.
-func environment(more map[string]string) []string {
-	env := []string{"PATH=" + interpreter.SearchPath, "HOME=" + homeDir, "TMPDIR=" + tmpDir, "LANG=C.UTF-8", "TZ=UTC"}
-	for _, name := range slices.Sorted(maps.Keys(more)) {
-		env = append(env, name+"="+more[name])
-	}
-	return env
+	j.image, j.missing = id, func() { e.runtimes.missing(known); e.runtimes.id(in.Image, known) }
+	return known.image, nil
 }
 
 // A job is what one container is made for: a script.
