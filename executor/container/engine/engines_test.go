@@ -57,6 +57,11 @@ func (d *daemon) cgroup() string  { return "/tracon-test-" + filepath.Base(d.dir
 
 // start returns when the engine answers.
 func (d *daemon) start() error {
+	// The numbers of a killed one's processes are those of others now.
+	pids, _ := filepath.Glob(d.dir + "/exec/containerd/*.pid")
+	for _, name := range append(pids, d.dir+"/pid") {
+		_ = os.Remove(name)
+	}
 	log, err := os.OpenFile(d.dir+"/log", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -68,7 +73,8 @@ func (d *daemon) start() error {
 	d.cmd.Stdout, d.cmd.Stderr, d.cmd.Dir = log, log, "/"
 	d.cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/mnt", "XDG_RUNTIME_DIR=/mnt", "CONTAINERS_CONF=/dev/null"}
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	d.done = make(chan struct{})
+	done := make(chan struct{})
+	d.done = done
 	begun := make(chan error)
 	go func() {
 		runtime.LockOSThread() // whose end would be the engine's
@@ -76,7 +82,7 @@ func (d *daemon) start() error {
 		begun <- err
 		if err == nil {
 			_ = d.cmd.Wait()
-			close(d.done)
+			close(done)
 		}
 	}()
 	if err := <-begun; err != nil {
@@ -87,7 +93,7 @@ func (d *daemon) start() error {
 	}}}
 	for end := time.Now().Add(waitTime); time.Now().Before(end); {
 		select {
-		case <-d.done:
+		case <-done:
 			end = time.Time{}
 			continue
 		case <-time.After(20 * time.Millisecond):
@@ -182,15 +188,39 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// clean removes the cgroups of an engine that has ended.
+// clean removes the cgroups of an engine that has ended. Podman's lie in a folder that
+// all Podmans share, where those that are empty are nobody's.
 func (d *daemon) clean() error {
-	var errs []error
-	dirs, _ := filepath.Glob("/sys/fs/cgroup/*" + d.cgroup())
-	more, _ := filepath.Glob("/sys/fs/cgroup" + d.cgroup())
-	for _, dir := range append(dirs, more...) {
-		errs = append(errs, os.Remove(dir))
+	var left []string
+	for end := time.Now().Add(waitTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		left = nil
+		for _, name := range []string{d.cgroup(), "/libpod_parent"} {
+			for _, pattern := range []string{"/sys/fs/cgroup/*" + name, "/sys/fs/cgroup" + name} {
+				dirs, _ := filepath.Glob(pattern)
+				for _, dir := range dirs {
+					removeCgroups(dir)
+					if _, err := os.Stat(dir); err == nil && name == d.cgroup() {
+						left = append(left, dir)
+					}
+				}
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
 	}
-	return errors.Join(errs...)
+	return fmt.Errorf("there is still %q", left)
+}
+
+// removeCgroups removes the cgroup and those below it, as far as they are empty.
+func removeCgroups(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() {
+			removeCgroups(filepath.Join(dir, e.Name()))
+		}
+	}
+	_ = os.Remove(dir)
 }
 
 // A shown runtime is one of this machine's programs, in a store of its own.

@@ -3,16 +3,19 @@
 package engine_test
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/moby/moby/client"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/container/engine"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // names are those of the engines that this executor is shown to drive.
@@ -25,7 +28,7 @@ func open(t testing.TB, d *daemon, c engine.Config) *engine.Executor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Address, c.Images = d.address(), r.store
+	c.Address, c.Images = cmp.Or(c.Address, d.address()), r.store
 	if c.Ready == nil {
 		c.Ready = []bundle.Digest{r.digest}
 	}
@@ -43,8 +46,27 @@ func open(t testing.TB, d *daemon, c engine.Config) *engine.Executor {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
+		if left := hostcase.List(c.Runtime); len(left) != 1 { // the folder's own name
+			t.Errorf("case 40: after Close there is still %q", left)
+		}
 	})
 	return e
+}
+
+func root() bool { return os.Geteuid() == 0 }
+
+// leftovers returns what runs have left: containers, and cgroups.
+func leftovers(t testing.TB, d *daemon, ask *client.Client) []string {
+	left := containers(t, ask)
+	for _, pattern := range []string{"/sys/fs/cgroup/*" + d.cgroup() + "/*", "/sys/fs/cgroup" + d.cgroup() + "/*", "/sys/fs/cgroup/*/libpod_parent/libpod-*"} {
+		paths, _ := filepath.Glob(pattern)
+		for _, p := range paths {
+			if info, err := os.Stat(p); err == nil && info.IsDir() {
+				left = append(left, p)
+			}
+		}
+	}
+	return left
 }
 
 func interpreters(t testing.TB) map[string]gate.Interpreter {
@@ -58,17 +80,17 @@ func interpreters(t testing.TB) map[string]gate.Interpreter {
 
 // R2, B3: the conformance suite holds with both engines.
 func TestConformance(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("engines are started by root; TestTalk shows what an ordinary user can")
+	if !withEngines(t) {
 		return
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			d := engineOf(t, name)
-			e := open(t, d, engine.Config{})
+			e, ask := open(t, d, engine.Config{}), asker(t, d)
 			executortest.Run(t, executortest.Setup{
 				New:          func(executortest.T) executor.Executor { return e },
 				Interpreters: interpreters(t),
+				Leftovers:    func() []string { return leftovers(t, d, ask) },
 			})
 		})
 	}
