@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -63,13 +65,15 @@ func TestShown(t *testing.T) {
 		{"nothing", 100, func(*gate.Live) {}, false, "", "", 0, 0},
 		{"more than was asked for", 3, func(l *gate.Live) { l.Send(gate.Stdout, []byte("abcdef")); l.Send(gate.Stderr, []byte("xy")) }, false, "abc", "xy", 8, 3},
 		{"a large piece", 1 << 20, func(l *gate.Live) { l.Send(gate.Stdout, bytes.Repeat([]byte("x"), 100<<10)) }, false, strings.Repeat("x", 100<<10), "", 100 << 10, 2},
-		{"for a whole day, byte by byte", 1 << 20, func(l *gate.Live) {
-			for range 40_000 {
+		// By the pace there are 2*sqrt(3600 s/100 µs) pieces of both streams in an hour, and
+		// 58,788 in a day, which is below wire.MaxPieces.
+		{"for an hour, byte by byte", 1 << 20, func(l *gate.Live) {
+			for range 12_000 {
 				l.Send(gate.Stdout, []byte("x"))
 				l.Send(gate.Stderr, []byte("y"))
-				time.Sleep(23 * time.Hour / 40_000)
+				time.Sleep(time.Hour / 12_000)
 			}
-		}, false, strings.Repeat("x", 40_000), strings.Repeat("y", 40_000), 80_000, wire.MaxPieces},
+		}, false, strings.Repeat("x", 12_000), strings.Repeat("y", 12_000), 24_000, 12_010},
 		{"faster than it is taken", 1 << 20, func(l *gate.Live) {
 			for range 2_000 {
 				l.Send(gate.Stdout, []byte("x"))
@@ -217,12 +221,21 @@ func TestLiveOrNot(t *testing.T) {
 // B10: whoever asks to be shown a run and takes nothing holds neither the run nor its
 // slot; what it was too slow for is told as lost, and the answer is whole.
 func TestLiveTakesNothing(t *testing.T) {
-	const piece, pieces = 32 << 10, 384 // more than what a connection holds
-	s := newService(t, prints(func(l *gate.Live) {
+	const piece, pieces = 32 << 10, 64 // more than what the connection holds
+	s := newCore(t, prints(func(l *gate.Live) {
 		for range pieces {
 			l.Send(gate.Stdout, make([]byte, piece))
 		}
 	}), func(_ *runnerapi.Config, _ *tracon.Config, r *gate.Reception) { r.MaxOutput = piece * pieces })
+	s.http = httptest.NewUnstartedServer(s.Handler())
+	s.http.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if err := c.(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
+			t.Error(err)
+		}
+		return ctx
+	}
+	s.http.Start()
+	t.Cleanup(s.http.Close)
 	res := s.ask(t, t.Context(), encoded(t, small(t, piece*pieces)), wire.LiveType)
 	for s.runner.Stats().InUse > 0 {
 		runtime.Gosched()
