@@ -334,33 +334,25 @@ func TestTampered(t *testing.T) {
 // TM-23: what is small when it is compressed does not get to be large, whatever
 // compresses it, and no program is made to take memory without end.
 func TestBombs(t *testing.T) {
-	zeros := ic.Tar(ic.Entry{Name: "zeros", Content: strings.Repeat("\x00", 40<<20)})
-	wide := func([]byte) []byte {
-		w, err := zstd.NewWriter(nil, zstd.WithWindowSize(256<<20))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.Close()
-		var b bytes.Buffer
-		w.Reset(&b)
-		_, _ = w.Write(zeros)
-		_ = w.Close()
-		return b.Bytes()
-	}
+	of := func(n int) []byte { return ic.Tar(ic.Entry{Name: "zeros", Content: strings.Repeat("\x00", n)}) }
+	zeros := of(24 << 20)
+	// The beginning of a frame that wants a window of 256 MiB, and an empty last block.
+	wide := func([]byte) []byte { return []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x90, 0x01, 0x00, 0x00} }
 	for _, tc := range []struct {
 		name    string
+		layer   []byte
 		options ic.Options
 		limits  image.Limits
 		says    string
 	}{
-		{"gzip", ic.Options{}, image.Limits{}, "times as large"},
-		{"zstd", ic.Options{Compress: packZstd, Suffix: "+zstd"}, image.Limits{}, "times as large"},
-		{"gzip, above the limit", ic.Options{}, image.Limits{Bytes: 1 << 20}, "1048576 bytes"},
-		{"a window that takes memory", ic.Options{Compress: wide, Suffix: "+zstd"}, image.Limits{}, "window"},
+		{"gzip", zeros, ic.Options{}, image.Limits{}, "times as large"},
+		{"zstd", zeros, ic.Options{Compress: packZstd, Suffix: "+zstd"}, image.Limits{}, "times as large"},
+		{"gzip, above the limit", of(2 << 20), ic.Options{}, image.Limits{Bytes: 1 << 20}, "1048576 bytes"},
+		{"a window that takes memory", base, ic.Options{Compress: wide, Suffix: "+zstd"}, image.Limits{}, "window"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, dir := newStore(t)
-			p := ic.Pack(tc.options, zeros)
+			p := ic.Pack(tc.options, tc.layer)
 			_, err := fetch(t.Context(), s, memory(p.Blobs), root(p), oci.Options{Limits: tc.limits})
 			if !errors.Is(err, image.ErrContent) || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("err = %v, want ErrContent with %q", err, tc.says)
