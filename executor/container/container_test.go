@@ -34,6 +34,14 @@ func TestMain(m *testing.M) {
 		fmt.Println(host(words[0], words[1], words[2]))
 		os.Exit(1)
 	}
+	if v := os.Getenv(layoutEnv); v != "" {
+		words := strings.SplitN(v, "=", 3)
+		if err := inLayout(words[0], words[1], words[2]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
