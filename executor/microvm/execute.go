@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -103,7 +102,11 @@ func (e *Executor) stage(req executor.Request) (o frame.Orders, s size, err erro
 	case in.Image.IsZero() || in.Path == "":
 		return o, s, fmt.Errorf("the allow-list's entry %q is a path of this host; a machine starts what lies in a runtime (%s: runtime:NAME:/usr/bin/…)", req.Extension(), req.Extension())
 	}
-	if s.disk, err = e.kit.Disk(in.Image); err != nil {
+	of, err := e.image(in)
+	if err == nil {
+		s.disk, err = e.kit.Disk(in.Image)
+	}
+	if err != nil {
 		return o, s, fmt.Errorf("the runtime %q: %w", in.Name, err)
 	}
 	files, bytes := 0, int64(0)
@@ -119,7 +122,7 @@ func (e *Executor) stage(req executor.Request) (o frame.Orders, s size, err erro
 	most, _ := req.MaxOutputs()
 	o = frame.Orders{
 		Seed: seedBytes, Stdin: len(req.Stdin()), Declaration: len(req.Bundle().Declaration()), Digest: req.Digest().String(),
-		Skill: list(req.Bundle()), Inputs: list(req.Inputs()), Env: environment(req.Environment()), Argv: command(req),
+		Skill: list(req.Bundle()), Inputs: list(req.Inputs()), Env: interpreter.Environment(of, frame.HomeDir, frame.TmpDir, req.Environment()), Argv: command(req),
 		Filter: e.filter, Memory: req.Memory(), Processes: req.Processes(), Flood: executor.FloodFactor*int64(max(req.MaxOutputBytes(), 1)) + 4*frame.MaxChunk,
 	}
 	space := min(max(e.config.Space, 2*most), req.Memory()/2)
@@ -154,15 +157,6 @@ func command(req executor.Request) []string {
 		argv = append(argv, frame.SkillDir+"/"+req.Script()) // absolute, so that none can be taken for an option
 	}
 	return append(argv, req.Words()...)
-}
-
-// environment is built from empty: the fixed set and what the policy adds.
-func environment(more map[string]string) []string {
-	env := []string{"PATH=" + interpreter.SearchPath, "HOME=" + frame.HomeDir, "TMPDIR=" + frame.TmpDir, "LANG=C.UTF-8", "TZ=UTC"}
-	for _, name := range slices.Sorted(maps.Keys(more)) {
-		env = append(env, name+"="+more[name])
-	}
-	return env
 }
 
 // run gives the machine its order, and returns what came of it.

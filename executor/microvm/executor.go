@@ -16,8 +16,11 @@ import (
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/internal/box"
 	"github.com/tracon-go/tracon/executor/internal/calls"
+	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/microvm/kit"
+	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/image"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,6 +32,7 @@ type Executor struct {
 	monitor    monitor
 	kit        *kit.Kit
 	filter     []byte // of system calls within a machine
+	counter    int    // how many thousands the processor's counter counts in a second
 	accelerate bool   // machines are run by the processor
 	instance   *box.Instance
 	limits     *box.Means
@@ -37,8 +41,11 @@ type Executor struct {
 	underWay   *box.UnderWay
 	hung       atomic.Int64
 
-	mu   sync.Mutex
-	seen map[bundle.Digest]bool // the postures that the log knows
+	interpreters interpreter.Opener
+
+	mu     sync.Mutex
+	images map[bundle.Digest]*image.Image // held until Close
+	seen   map[bundle.Digest]bool         // the postures that the log knows
 }
 
 var (
@@ -63,7 +70,7 @@ func New(c Config) (e *Executor, err error) {
 	c.BootTime, c.Monitor = cmp.Or(c.BootTime, DefaultBootTime), cmp.Or(c.Monitor, DefaultMonitor)
 	opened := &Executor{
 		log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, filter: calls.Base(calls.NoFamily).Filter(),
-		seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing),
+		images: map[bundle.Digest]*image.Image{}, seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing),
 	}
 	e = opened
 	defer func() {
@@ -86,6 +93,7 @@ func New(c Config) (e *Executor, err error) {
 	if e.ids, err = box.FindIdentities(); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrWall, err)
 	}
+	e.counter = counterRate()
 	instance, warning, err := box.OpenInstance(cmp.Or(c.Runtime, box.DefaultRuntime()), box.Sweep(e.log))
 	if warning != nil {
 		e.log.Warn("leftovers of a dead process were not removed", "err", warning)
@@ -179,10 +187,36 @@ func (e *Executor) Close() error {
 	if e.kit != nil {
 		e.kit.Close()
 	}
+	for _, i := range e.images {
+		err = errors.Join(err, i.Close())
+	}
 	if e.instance != nil {
 		err = errors.Join(err, e.instance.Close())
 	}
 	return err
+}
+
+// image returns the runtime that the interpreter lies in, when that has the interpreter
+// that was probed. It is held until Close, so that nobody removes it meanwhile.
+func (e *Executor) image(in gate.Interpreter) (*image.Image, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	of := e.images[in.Image]
+	if of == nil {
+		if e.config.Images == nil {
+			return nil, errors.New("this executor was given no runtimes")
+		}
+		var err error
+		if of, err = e.config.Images.Image(in.Image); err != nil {
+			return nil, err
+		}
+		e.images[in.Image] = of
+	}
+	f, err := e.interpreters.OpenInside(of, in)
+	if err != nil {
+		return nil, err
+	}
+	return of, f.Close()
 }
 
 // record writes what stands behind the digest of a posture into the log, once.

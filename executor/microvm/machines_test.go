@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/microvm"
 	"github.com/tracon-go/tracon/executor/microvm/kit"
@@ -58,7 +57,6 @@ var prepared = sync.OnceValues(func() (map[string]gate.Interpreter, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer store.Prune(func(bundle.Digest) bool { return false })
 	defer made.Image.Close()
 	if _, err := kit.Prepare(ctx, kitDir(), kit.Source{Package: os.Getenv(kernelVariable)}); err != nil {
 		return nil, err
@@ -93,6 +91,7 @@ func open(t testing.TB, c microvm.Config) (*microvm.Executor, string) {
 	t.Helper()
 	interpreters(t)
 	c.BootTime = 10 * time.Minute // only a machine that hangs takes as long
+	c.Images = image.New(filepath.Join(base, "images"))
 	c.Kit, c.Runtime = kitDir(), filepath.Join(t.TempDir(), "run")
 	c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	e, err := microvm.New(c)

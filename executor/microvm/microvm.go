@@ -53,6 +53,7 @@ import (
 	"time"
 
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/image"
 )
 
 // Name is the executor's name in a posture.
@@ -66,10 +67,13 @@ const (
 	DefaultBootTime   = 2 * time.Minute
 )
 
-// Config says how an [Executor] works. Kit is required.
+// Config says how an [Executor] works. Kit and Images are required.
 type Config struct {
 	// Kit is the folder with what a machine boots from: see package kit.
 	Kit string
+
+	// Images keeps the runtimes, whose disks the kit has. Nil: nothing can be run.
+	Images *image.Store
 
 	// Monitor is the absolute path of QEMU for x86-64. Empty: [DefaultMonitor].
 	Monitor string

@@ -36,6 +36,7 @@ type machine struct {
 	control        *os.File // the monitor's end of a socket; nil: nobody controls it
 	memory         int64    // bytes
 	processors     int
+	counter        int  // how many thousands the processor's counter counts in a second
 	accelerate     bool // by the processor, or not at all; otherwise it is interpreted
 }
 
@@ -91,9 +92,15 @@ func openQEMU(path string) (qemu, error) {
 func (q qemu) path() string     { return q.file }
 func (q qemu) describe() string { return "QEMU " + q.version }
 
-// commandLine is the kernel's. The three numbers keep it from measuring the clock, which
-// a busy host makes it do for ever: of 8 machines under load not one came up without.
-const commandLine = "quiet panic=-1 tsc_early_khz=1000000 no_timer_check lpj=1000000 random.trust_cpu=on rdinit=/init"
+// commandLine is the kernel's. The rates keep it from measuring the processor's counter,
+// which a busy host makes it do wrongly, or for ever; nor does it compare the counter
+// with ticks, of which a busy host loses some. A machine has these ticks (pit): where the
+// processor's own timer is taken for too slow, there would be none, and who sleeps would
+// sleep for ever.
+func commandLine(counter int) string {
+	const hz = 250 // ticks a second of Debian's kernels
+	return fmt.Sprintf("quiet panic=-1 tsc_early_khz=%d lpj=%d tsc=reliable no_timer_check random.trust_cpu=on rdinit=/init", counter, counter*1000/hz)
+}
 
 func (q qemu) argv(m machine) []string {
 	opened := func(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(m.number(f)) }
@@ -102,10 +109,10 @@ func (q qemu) argv(m machine) []string {
 		accelerator = "kvm"
 	}
 	argv := []string{
-		q.file, "-M", "microvm,pit=off,pic=off,rtc=off,isa-serial=off,acpi=on,dump-guest-core=off", "-accel", accelerator, "-cpu", "max", "-smp", strconv.Itoa(m.processors),
+		q.file, "-M", "microvm,pit=on,pic=on,rtc=off,isa-serial=off,acpi=on,dump-guest-core=off", "-accel", accelerator, "-cpu", "max", "-smp", strconv.Itoa(m.processors),
 		"-m", strconv.FormatInt(m.memory>>20, 10) + "M", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
-		"-kernel", opened(m.kernel), "-initrd", opened(m.initrd), "-append", commandLine,
+		"-kernel", opened(m.kernel), "-initrd", opened(m.initrd), "-append", commandLine(m.counter),
 		"-device", "virtio-serial-device", "-chardev", "socket,id=port,fd=" + strconv.Itoa(m.number(m.port)), "-device", "virtserialport,chardev=port,name=tracon",
 	}
 	if m.disk != nil {

@@ -97,7 +97,7 @@ func (e *Executor) bootOnce(ctx context.Context, s size) (*vm, error) {
 func (e *Executor) launch(s size) (v *vm, err error) {
 	v = &vm{id: -1, machine: machine{
 		kernel: e.kit.Kernel(), initrd: e.kit.Initrd(), disk: s.disk, memory: s.memory,
-		processors: int(math.Ceil(e.config.Processors)), accelerate: s.accelerate,
+		processors: int(math.Ceil(e.config.Processors)), counter: e.counter, accelerate: s.accelerate,
 	}}
 	defer func() {
 		if err != nil {

@@ -63,7 +63,7 @@ func openExecutor(c *config.Config, name string, names func(context.Context) (ma
 		if len(c.Folders) > 0 {
 			return nil, fmt.Errorf("the setting folders shows scripts folders of this host, and a machine has none; take it away, and put what they need into a runtime")
 		}
-		e, err = microvm.New(microvm.Config{Kit: kitFolder(c), Monitor: c.Monitor, Runtime: c.Runtime, Logger: logger})
+		e, err = microvm.New(microvm.Config{Kit: kitFolder(c), Images: images(c), Monitor: c.Monitor, Runtime: c.Runtime, Logger: logger})
 	case process.Name:
 		if c.DiskRate > 0 {
 			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)

@@ -15,12 +15,14 @@ import (
 )
 
 // AddDisk makes the disk of the runtime, unless the kit has it: a squashfs, which
-// mksquashfs makes of the runtime's files. Nothing in it is packed: a machine without
+// mksquashfs makes of the runtime's files, which are held against their digest before.
+// Nothing in it is packed: a machine without
 // KVM would spend more time unpacking than a run takes.
 //
 // # Errors
 //
-// One that wraps ErrNotPrepared before [Prepare]; what mksquashfs says.
+// One that wraps ErrNotPrepared before [Prepare]; as for [image.Image.Verify]; what
+// mksquashfs says.
 func AddDisk(ctx context.Context, dir string, runtime *image.Image) (Info, error) {
 	return change(ctx, dir, func(l *list) error {
 		if l.Kernel.IsZero() {
@@ -28,6 +30,9 @@ func AddDisk(ctx context.Context, dir string, runtime *image.Image) (Info, error
 		}
 		if _, ok := l.Disks[runtime.Digest().String()]; ok {
 			return nil
+		}
+		if err := runtime.Verify(ctx, func(uint64) {}); err != nil {
+			return fmt.Errorf("kit: %w", err)
 		}
 		d, err := makeDisk(ctx, dir, runtime.Root())
 		l.Disks[runtime.Digest().String()] = d

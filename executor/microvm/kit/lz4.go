@@ -12,6 +12,7 @@ import (
 const (
 	lz4Magic = 0x184c2102
 	lz4Block = 8 << 20
+	lz4Most  = 255 // times as long as it was at most
 )
 
 var errLZ4 = errors.New("it is not packed with LZ4, or is damaged")
@@ -26,6 +27,9 @@ func unpackLZ4(b []byte, most int) ([]byte, error) {
 		return nil, fmt.Errorf("unpacked it has %d bytes, at most %d are read", length, most)
 	}
 	b = b[4 : len(b)-4]
+	if uint64(length) > lz4Most*uint64(len(b)) {
+		return nil, errLZ4
+	}
 	out := make([]byte, 0, length)
 	for len(b) > 0 {
 		if len(b) < 4 {
