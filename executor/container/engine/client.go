@@ -34,6 +34,9 @@ const (
 	maxAnswer = 16 << 20
 )
 
+// podman is the name of an engine that differs from Docker in some things.
+const podman = "Podman"
+
 // An api is the engine's interface.
 type api struct {
 	client   *client.Client
@@ -94,7 +97,7 @@ func (a *api) ask(ctx context.Context) error {
 	a.name, a.version = "Docker", printable(v.Version)
 	for _, c := range v.Components {
 		if strings.Contains(c.Name, "Podman") {
-			a.name = "Podman"
+			a.name = podman
 		}
 	}
 	for _, o := range info.Info.SecurityOptions {

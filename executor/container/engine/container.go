@@ -5,6 +5,7 @@ package engine
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
@@ -46,7 +47,8 @@ type order struct {
 	processors  float64
 	cpuSeconds  int64
 	space       map[string]int64 // of each folder, in bytes
-	inodes      map[string]int   // nil: the engine takes no such limit, and only their memory counts
+	inodes      map[string]int
+	podman      bool // the engine is Podman, which takes other words for some things
 }
 
 // starters is how many threads the engine's own runtime may need before the first
@@ -55,8 +57,11 @@ const starters = 64
 
 // masked are the files of the kernel that say more of the host than a script needs.
 var masked = []string{
-	"/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/key-users", "/proc/keys",
-	"/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+	"/dev/mqueue", "/dev/pts",
+	"/proc/acpi", "/proc/asound", "/proc/buddyinfo", "/proc/cmdline", "/proc/diskstats", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore",
+	"/proc/key-users", "/proc/keys", "/proc/latency_stats", "/proc/loadavg", "/proc/locks", "/proc/meminfo", "/proc/modules", "/proc/partitions",
+	"/proc/pressure", "/proc/sched_debug", "/proc/schedstat", "/proc/scsi", "/proc/slabinfo", "/proc/softirqs", "/proc/stat", "/proc/swaps",
+	"/proc/sys/kernel/random/boot_id", "/proc/timer_list", "/proc/timer_stats", "/proc/uptime", "/proc/vmallocinfo", "/proc/vmstat", "/proc/zoneinfo",
 	"/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/firmware", "/sys/hypervisor", "/sys/kernel", "/sys/module", "/sys/power",
 }
 
@@ -73,7 +78,7 @@ func (o order) options() client.ContainerCreateOptions {
 			flags = "rw,nosuid,nodev,exec"
 		}
 		tmpfs[dir] = fmt.Sprintf("%s,mode=777,size=%d", flags, o.space[dir])
-		if o.inodes != nil {
+		if !o.podman { // 4.3 and later refuse it; the memory of files counts
 			tmpfs[dir] += fmt.Sprintf(",nr_inodes=%d", o.inodes[dir])
 		}
 	}
@@ -81,6 +86,10 @@ func (o order) options() client.ContainerCreateOptions {
 		tmpfs[dir] = "ro,nosuid,nodev,noexec,mode=755,size=4k"
 	}
 	limit := func(name string, n int64) *container.Ulimit { return &container.Ulimit{Name: name, Soft: n, Hard: n} }
+	security := []string{"no-new-privileges"}
+	if o.podman { // which does not take MaskedPaths, and has more to offer
+		security = append(security, "mask="+strings.Join(masked, ":"), "proc-opts=hidepid=2,subset=pid")
+	}
 	tasks, no := int64(o.processes+1+starters), false
 	user := strconv.Itoa(o.id)
 	return client.ContainerCreateOptions{
@@ -92,7 +101,7 @@ func (o order) options() client.ContainerCreateOptions {
 		},
 		HostConfig: &container.HostConfig{
 			LogConfig: container.LogConfig{Type: "none"}, NetworkMode: "none", RestartPolicy: container.RestartPolicy{Name: "no"},
-			CapDrop: []string{"ALL"}, CgroupnsMode: "private", IpcMode: "private", ReadonlyRootfs: true, SecurityOpt: []string{"no-new-privileges"},
+			CapDrop: []string{"ALL"}, CgroupnsMode: "private", IpcMode: "private", ReadonlyRootfs: true, SecurityOpt: security,
 			Tmpfs: tmpfs, ShmSize: max(o.space[tmpDir]/4, 64<<10), Init: &no, MaskedPaths: masked, ReadonlyPaths: readOnly,
 			Resources: container.Resources{
 				Memory: o.memory, MemorySwap: o.memory, NanoCPUs: int64(o.processors * 1e9), PidsLimit: &tasks,

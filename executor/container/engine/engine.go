@@ -28,8 +28,10 @@
 //
 // The kernel is shared, and so are the pages of a runtime's files. The engine is
 // trusted, and so is whoever may talk to it. Whether a container has a user namespace
-// of its own is the engine's affair: the posture says what was seen. A script sees in
-// /proc/self/mountinfo where the engine keeps its files.
+// of its own is the engine's affair: the posture says what it told. A script sees where
+// the engine keeps its files (/proc/self/mountinfo), its own cgroups, and in Docker's
+// containers our first process; what else /proc and /sys tell of a host is empty there,
+// or not there. The number of files is limited by their memory alone with Podman.
 package engine
 
 import (

@@ -151,17 +151,11 @@ func (e *Executor) order(j job) (o order, err error) {
 	}
 	o = order{
 		name: "tracon-" + rand.Text(), image: j.image, labels: maps.Clone(e.labels), memory: j.memory, processes: j.processes, processors: e.config.Processors,
-		cpuSeconds: int64(math.Ceil(j.timeout.Seconds()*max(1, e.config.Processors))) + 1, space: map[string]int64{}, inodes: map[string]int{},
+		cpuSeconds: int64(math.Ceil(j.timeout.Seconds()*max(1, e.config.Processors))) + 1, space: map[string]int64{}, inodes: map[string]int{}, podman: e.api.name == podman,
 	}
 	o.labels[labelRun] = o.name
-	if e.api.name == "Podman" { // 4.3 and later refuse the option
-		o.inodes = nil
-	}
 	for _, dir := range folders {
-		o.space[dir] = space + files[dir]
-		if o.inodes != nil {
-			o.inodes[dir] = maxInodes + inodes[dir]
-		}
+		o.space[dir], o.inodes[dir] = space+files[dir], maxInodes+inodes[dir]
 	}
 	o.id, err = e.ids.Take()
 	return o, err

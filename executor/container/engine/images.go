@@ -144,6 +144,9 @@ var taken = []string{
 // write writes the root of a container: the runtime, and what is ours.
 func (r *runtimes) write(ctx context.Context, w *tar.Writer, i *image.Image) error {
 	made := map[string]bool{}
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o711}); err != nil { // whose names a script cannot list
+		return err
+	}
 	if i != nil {
 		err := i.WriteTar(ctx, w, func(p string) bool {
 			if slices.ContainsFunc(taken, func(t string) bool { return p == t || strings.HasPrefix(p, t+"/") }) {
@@ -158,7 +161,7 @@ func (r *runtimes) write(ctx context.Context, w *tar.Writer, i *image.Image) err
 	}
 	for _, dir := range append([]string{"/dev", "/dev/shm", "/proc", "/sys", "/run", "/etc", "/var", "/var/tmp"}, folders...) {
 		if !made[dir[1:]] {
-			mode := int64(0o755)
+			mode := int64(0o711)
 			if slices.Contains(folders, dir) { // some OCI runtimes give a file system the mode of what it lies over
 				mode = 0o777
 			}
