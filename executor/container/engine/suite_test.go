@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/moby/moby/client"
@@ -78,6 +79,14 @@ func interpreters(t testing.TB) map[string]gate.Interpreter {
 	return r.found
 }
 
+// full reports whether everything is to be shown with each engine, as ./check long asks
+// for. Otherwise the second engine is shown what differs with the engine.
+func full(name string) bool { return name == names[0] || os.Getenv("TRACON_ENGINES_FULL") == "yes" }
+
+func dialects(name string) []executortest.Dialect {
+	return slices.DeleteFunc(executortest.Dialects(), func(d executortest.Dialect) bool { return d.Name != "sh" && !full(name) })
+}
+
 // R2, B3: the conformance suite holds with both engines.
 func TestConformance(t *testing.T) {
 	if !withEngines(t) {
@@ -90,6 +99,7 @@ func TestConformance(t *testing.T) {
 			executortest.Run(t, executortest.Setup{
 				New:          func(executortest.T) executor.Executor { return e },
 				Interpreters: interpreters(t),
+				Dialects:     dialects(name),
 				Leftovers:    func() []string { return leftovers(t, d, ask) },
 			})
 		})
