@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
+	"github.com/tracon-go/tracon/executor/container"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/sandbox"
@@ -64,7 +66,11 @@ func BenchmarkStart(b *testing.B) {
 				b.Fatal(err)
 			}
 			all := []*contestant{s.bare(), boxed(b, "box", 0, found, tc.ext, tc.text), boxed(b, "box-cold", -1, found, tc.ext, tc.text)}
-			for _, other := range []func(*testing.B) (*contestant, error){s.bubblewrap, s.oci("crun"), s.oci("runc"), s.docker} {
+			others := []func(*testing.B) (*contestant, error){s.bubblewrap, s.oci("crun"), s.oci("runc"), s.docker}
+			for _, engine := range []string{"crun", "runc", "runsc"} {
+				others = append(others, contained(engine, found, tc.ext, tc.text))
+			}
+			for _, other := range others {
 				c, err := other(b)
 				if err == nil {
 					err = c.run()
@@ -136,6 +142,40 @@ func boxed(b *testing.B, name string, ahead int, found interpreter.Found, ext, t
 	if err != nil {
 		b.Fatal(err)
 	}
+	return executed(b, contestant{
+		name:  name,
+		walls: "7 namespaces, new root, no network, no capabilities, seccomp list, Landlock, cgroups; private copy of the skill; seen from outside before the script starts",
+	}, e, found, ext, text)
+}
+
+// contained runs the script in a container that this OCI runtime makes.
+func contained(engine string, found interpreter.Found, ext, text string) func(*testing.B) (*contestant, error) {
+	return func(b *testing.B) (*contestant, error) {
+		path, err := exec.LookPath(engine)
+		if err != nil {
+			return nil, err
+		}
+		if os.Geteuid() != 0 {
+			return nil, fmt.Errorf("containers of %s: this is not root", engine)
+		}
+		e, err := container.New(container.Config{Engine: path})
+		if err != nil {
+			return nil, err
+		}
+		c := contestant{name: "container-" + engine, walls: "as a box, without Landlock"}
+		if engine == "runsc" {
+			c.walls = "a kernel of its own, which has no rights on the host; what a box has, in it and around it"
+		}
+		return executed(b, c, e, found, ext, text), nil
+	}
+}
+
+// executed has an executor run the script, and closes it at the end.
+func executed(b *testing.B, c contestant, e interface {
+	executor.Executor
+	io.Closer
+}, found interpreter.Found, ext, text string) *contestant {
+	b.Helper()
 	b.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			b.Error(err)
@@ -148,23 +188,19 @@ func boxed(b *testing.B, name string, ahead int, found interpreter.Found, ext, t
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := &contestant{
-		name:  name,
-		walls: "7 namespaces, new root, no network, no capabilities, seccomp list, Landlock, cgroups; private copy of the skill; seen from outside before the script starts",
-		run: func() error {
-			res, err := e.Execute(b.Context(), req)
-			if err == nil && res.Ending != executor.Exited(0) {
-				err = fmt.Errorf("it ended with %v: %s", res.Ending, res.Stderr)
-			}
-			return err
-		},
+	c.run = func() error {
+		res, err := e.Execute(b.Context(), req)
+		if err == nil && res.Ending != executor.Exited(0) {
+			err = fmt.Errorf("it ended with %v: %s", res.Ending, res.Stderr)
+		}
+		return err
 	}
 	for range 2 { // whoever calls for the first time is not expected
 		if err := c.run(); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return c
+	return &c
 }
 
 // bubblewrap has the namespaces and mounts of a box.
