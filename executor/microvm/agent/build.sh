@@ -8,7 +8,7 @@ out=${1:-../kit}
 export LC_ALL=C
 made=$(mktemp)
 trap 'rm -f "$made"' EXIT
-CGO_ENABLED=0 GOOS=linux GOARCH=amd64 GOAMD64=v1 GOFLAGS= GOEXPERIMENT= \
+CGO_ENABLED=0 GOOS=linux GOARCH=amd64 GOAMD64=v1 GOFLAGS='' GOEXPERIMENT='' \
 	go build -trimpath -buildvcs=false -ldflags='-s -w -buildid=' -o "$made" .
 gzip -9n <"$made" >"$out/agent.gz"
 for f in *.go ../internal/frame/*.go ../../../bundle/*.go; do
