@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
@@ -44,6 +45,10 @@ type Setup struct {
 	// cgroups. It is called when no run is under way and must return none. Nil: it
 	// is not looked for.
 	Leftovers func() []string
+
+	// Start is how long a script may take to begin on an executor that must first boot
+	// something for it. Zero: it begins at once, as far as the host is not busy.
+	Start time.Duration
 
 	// Lacks says what the executor does not claim to do. The zero Lacks is an
 	// executor that does everything.

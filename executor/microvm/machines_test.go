@@ -75,6 +75,10 @@ var prepared = sync.OnceValues(func() (map[string]gate.Interpreter, error) {
 	return interpreters, nil
 })
 
+// start is how long a machine may take until its script begins: only one that hangs takes
+// as long.
+const start = 10 * time.Minute
+
 func kitDir() string { return filepath.Join(base, "kit") }
 
 func interpreters(t testing.TB) map[string]gate.Interpreter {
@@ -90,7 +94,7 @@ func interpreters(t testing.TB) map[string]gate.Interpreter {
 func open(t testing.TB, c microvm.Config) (*microvm.Executor, string) {
 	t.Helper()
 	interpreters(t)
-	c.BootTime = 10 * time.Minute // only a machine that hangs takes as long
+	c.BootTime = start
 	c.Images = image.New(filepath.Join(base, "images"))
 	c.Kit, c.Runtime = kitDir(), filepath.Join(t.TempDir(), "run")
 	c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))

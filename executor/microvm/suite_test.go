@@ -23,6 +23,7 @@ func TestConformance(t *testing.T) {
 		New:          func(executortest.T) executor.Executor { return e },
 		Interpreters: interpreters(t),
 		Dialects:     dialects,
+		Start:        start,
 		Leftovers:    func() []string { return leftovers(runtime) },
 	})
 }
