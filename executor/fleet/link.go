@@ -32,6 +32,10 @@ type Link struct {
 	Within interface{ InProcessConn() (net.Conn, error) }
 }
 
+// maxTold is how many reasons are told why a link cannot be made, until it is: each server
+// has some, and a reason may have a port in it that is another each time.
+const maxTold = 16
+
 // again is how long a link that broke waits before it tries the next server.
 const again = 200 * time.Millisecond
 
@@ -110,19 +114,20 @@ func (l Link) dial(name, inbox string, logger *slog.Logger, amiss ...func(error)
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	last := "" // the handlers are called one after another
+	told := map[string]bool{} // since the link stood last; the handlers are called one after another
 	opts := []nats.Option{
 		nats.Name(name), nats.CustomInboxPrefix(inbox), nats.MaxReconnects(-1), nats.ReconnectWait(again), nats.ReconnectJitter(again/2, again/2),
 		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(5 * time.Second), nats.RetryOnFailedConnect(true),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { logger.Warn("the link to the fleet broke", "err", err) }),
-		nats.ReconnectHandler(func(*nats.Conn) { last = ""; logger.Info("the link to the fleet stands again") }),
+		nats.ReconnectHandler(func(*nats.Conn) { clear(told); logger.Info("the link to the fleet stands again") }),
+		nats.ConnectHandler(func(*nats.Conn) { clear(told) }),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			err = explained(err)
 			for _, tell := range amiss {
 				tell(err)
 			}
-			if text := err.Error(); text != last {
-				last = text
+			if text := err.Error(); !told[text] && len(told) < maxTold {
+				told[text] = true
 				logger.Warn("the fleet is not reached, and is tried again", "err", err)
 			}
 		}),

@@ -89,7 +89,7 @@ func ServeRunner(ctx context.Context, c *config.Config, o RunnerOptions) (err er
 // serveRunner opens the runner's one door.
 func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, metrics http.Handler, o RunnerOptions) error {
 	c := h.Config
-	s := &runnerServer{h: h, o: o, notify: newNotify(), started: time.Now()}
+	s := &runnerServer{h: h, o: o, notify: newNotify()}
 	s.life, s.endLife = context.WithCancel(context.Background())
 	defer s.endLife()
 	plan, err := s.prepare(ctx, c)
@@ -99,6 +99,7 @@ func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, met
 	if s.tickets, err = ticket.NewVerifier(c.Runner.Name, plan.keys); err != nil {
 		return err
 	}
+	s.started = time.Now() // not before the verifier was made: see joinFleet
 	s.now.Store(plan)
 	h.Gate = gate.NewReceiver(s, s.tickets, h.Log, h.id)
 	runner, err := h.Start(ctx)

@@ -43,7 +43,7 @@ type runnerServer struct {
 	now     atomic.Pointer[runnerPlan]
 	tickets *ticket.Verifier
 	service *runnerapi.Service
-	started time.Time // what a ticket must be younger than, about
+	started time.Time // what a ticket is signed after that holds
 
 	life     context.Context // of members before the one that there is
 	endLife  context.CancelFunc
