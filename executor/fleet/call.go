@@ -29,6 +29,7 @@ type call struct {
 
 	live bool           // the runner can tell of output
 	show *handover.Show // nil: nobody wants it, or the runner told what cannot be
+	saw  bool           // output came
 }
 
 // make takes the run through its stages. What fails before begin was not started.
@@ -229,6 +230,7 @@ func (c *call) shown(ev event) {
 	if c.show == nil {
 		return
 	}
+	c.saw = true
 	if err := c.show.Take(ev.output()); err != nil {
 		c.e.c.Logger.Warn("a runner shows what cannot be the run's output", "runner", c.runner, "run", c.req.ID(), "err", err)
 		c.show = nil
@@ -243,7 +245,7 @@ func (c *call) problem(ctx context.Context, ev event) error {
 		return context.Cause(ctx)
 	case err != nil:
 		return fmt.Errorf("%w: runner %s: %w", executor.ErrUnknown, c.runner, err)
-	case p.NotStarted:
+	case p.NotStarted && !c.saw: // what wrote something was started, whatever is said of it
 		return notStarted(ctx, fmt.Errorf("runner %s: %w", c.runner, problem(p)))
 	}
 	return fmt.Errorf("%w: runner %s: %w", executor.ErrUnknown, c.runner, problem(p)) // M06

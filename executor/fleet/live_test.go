@@ -163,6 +163,29 @@ func TestGoneWhileShown(t *testing.T) {
 	seen(live)
 }
 
+// M06: a script whose output was seen was started, whatever the runner says of it.
+func TestNotStartedAfterOutput(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, "one")
+	e := g.executor(nil)
+	g.joinShowing("one", func(_ context.Context, run wire.Run, show func(wire.Output)) (wire.Answer, error) {
+		show(piece(run, 0, "x"))
+		return wire.Answer{}, errors.New("it was not started")
+	}, func(j *fleet.Joining) {
+		j.Explain = func(_ wire.Run, err error) wire.Problem {
+			return wire.Problem{Code: "executor_unavailable", Detail: err.Error(), NotStarted: true}
+		}
+	})
+	g.await(e, 1)
+	req, live := g.watched(0)
+	if _, err := e.Execute(t.Context(), req); !errors.Is(err, executor.ErrUnknown) || errors.Is(err, executor.ErrUnavailable) {
+		t.Errorf("M06: got error %v, want unknown", err)
+	}
+	if got := seen(live); got != "x" {
+		t.Errorf("saw %q", got)
+	}
+}
+
 // M01, M02: what a runner shows that cannot be the run's output is not seen, nor is what it
 // shows behind that; it is no fault of the run. What is lost on the way is counted.
 func TestLyingOutput(t *testing.T) {
