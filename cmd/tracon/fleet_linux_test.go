@@ -30,15 +30,15 @@ type aFleet struct {
 	runners map[string]*served
 }
 
-// silence is how long a side may say nothing here before it counts as gone.
+// silence is how long a side may say nothing before it counts as gone, where one is killed.
 const silence = "5s"
 
 // newFleet starts the servers, and a control plane that knows the runners; none of them
-// is there yet.
-func newFleet(t *testing.T, names ...string) *aFleet {
+// is there yet. Whoever says nothing for as long as lost is gone.
+func newFleet(t *testing.T, lost string, names ...string) *aFleet {
 	t.Helper()
 	f := &aFleet{folder: t.TempDir(), runners: map[string]*served{}}
-	env := map[string]string{"TRACON_EXECUTOR": "fleet", "TRACON_FLEET_TIER": "process", "TRACON_TRUST_CLAIMED": "true", "TRACON_FLEET_LOST": silence,
+	env := map[string]string{"TRACON_EXECUTOR": "fleet", "TRACON_FLEET_TIER": "process", "TRACON_TRUST_CLAIMED": "true", "TRACON_FLEET_LOST": lost,
 		"TRACON_FLEET_TICKET_KEY": f.file("ticket.pem"), "TRACON_FLEET_SEED_FILE": f.file("host.seed"), "TRACON_SLOTS": "12", "TRACON_SLOTS_PER_TENANT": "12"}
 	f.served = newServed(t, env)
 	ticketKeys(t, f.folder)
@@ -126,7 +126,7 @@ func (f *aFleet) runner(name string) *served {
 	if r == nil {
 		r = newServed(f.t, map[string]string{"TRACON_ENABLED": "true", "TRACON_RUNTIMES": "sh=/bin/sh", "TRACON_RUNNER_LISTEN": "127.0.0.1:0", "TRACON_RUNNER_NAME": name,
 			"TRACON_RUNNER_TICKETS": "true", "TRACON_RUNNER_TICKET_KEYS": "fleet=" + f.file("ticket.pub"), "TRACON_SLOTS": "4", "TRACON_SLOTS_PER_TENANT": "4",
-			"TRACON_FLEET_JOIN": "main", "TRACON_FLEET_TENANTS": "*", "TRACON_FLEET_SEED_FILE": f.file(name + ".seed"), "TRACON_FLEET_URLS": f.env["TRACON_FLEET_URLS"], "TRACON_FLEET_LOST": silence})
+			"TRACON_FLEET_JOIN": "main", "TRACON_FLEET_TENANTS": "*", "TRACON_FLEET_SEED_FILE": f.file(name + ".seed"), "TRACON_FLEET_URLS": f.env["TRACON_FLEET_URLS"], "TRACON_FLEET_LOST": f.env["TRACON_FLEET_LOST"]})
 		f.runners[name] = r
 	}
 	return r
@@ -280,7 +280,7 @@ func TestFleet(t *testing.T) {
 	if os.Getenv("TRACON_FAULTS") == "full" {
 		rounds, load = 10, 60
 	}
-	f := newFleet(t, "r1", "r2", "r3")
+	f := newFleet(t, silence, "r1", "r2", "r3")
 	for _, name := range []string{"r1", "r2", "r3"} {
 		f.join(name)
 	}

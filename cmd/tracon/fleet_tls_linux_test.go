@@ -112,7 +112,7 @@ func TestFleetOverTLS(t *testing.T) {
 	}
 	maps.Copy(f.env, map[string]string{"TRACON_FLEET_URLS": "tls://" + first, "TRACON_FLEET_SEED_FILE": f.file("operator.seed"), "TRACON_CONFIG": "tracon.yaml"})
 	f.write("tracon.yaml", "enabled: true\ninterpreters: {sh: 'runtime:sh'}\n")
-	f.says(t, f.doctor("pool main", nil), "the server is reached, and no runner is there", "fleet_join: main")
+	f.says(t, "pool main", nil, "the server is reached, and no runner is there", "fleet_join: main")
 	runner := func(name, url, ca string) {
 		f.runner(name).env["TRACON_FLEET_URLS"] = url
 		f.runner(name).env["TRACON_FLEET_CA_FILE"] = f.file(ca)
@@ -120,7 +120,7 @@ func TestFleetOverTLS(t *testing.T) {
 	}
 	runner("r1", "tls://"+second, "ours.ca")
 	f.await("the runner is there", idle(1))
-	f.says(t, f.doctor("pool main", nil), "r1: tier process, runtimes sh, 0 of 4 places taken", "")
+	f.says(t, "pool main", nil, "r1: tier process, runtimes sh, 0 of 4 places taken", "")
 
 	c := a.setUpBy("runtime:sh", "acme", "echo over TLS\n")
 	run, err := c.StartRun(t.Context(), client.NewRun{Skill: "s", Script: "s.sh", Arguments: json.RawMessage("[]")}, client.RunOptions{})
@@ -153,11 +153,11 @@ func TestFleetOverTLS(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f.says(t, f.doctor("pool main", tt.env), tt.detail, tt.remedy)
+			f.says(t, "pool main", tt.env, tt.detail, tt.remedy)
 		})
 	}
-	f.says(t, f.doctor("runners", map[string]string{"TRACON_FLEET_URLS": "nats://192.0.2.1:4222"}), "plain text and not on this machine", "mend what the sentence names")
-	f.says(t, f.doctor("runners", map[string]string{"TRACON_FLEET_URLS": ""}), "there is no server to speak to", "tracon runner join-key")
+	f.says(t, "runners", map[string]string{"TRACON_FLEET_URLS": "nats://192.0.2.1:4222"}, "plain text and not on this machine", "mend what the sentence names")
+	f.says(t, "runners", map[string]string{"TRACON_FLEET_URLS": ""}, "there is no server to speak to", "tracon runner join-key")
 	f.operator("runner", "drain", "r1")
-	f.says(t, f.doctor("pool main", nil), "draining", "r1 drains and takes no more runs")
+	f.says(t, "pool main", nil, "draining", "r1 drains and takes no more runs")
 }

@@ -103,7 +103,7 @@ func TestRunnerIsToldTwiceToStop(t *testing.T) {
 // stays drained where an operator said so.
 func TestFleetReloads(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "r1")
+	f := newFleet(t, "1m", "r1")
 	r := f.runner("r1")
 	delete(r.env, "TRACON_RUNTIMES")
 	r.env["TRACON_CONFIG"] = "runner.yaml"
