@@ -167,9 +167,7 @@ func TestImpostor(t *testing.T) {
 			if all := g.await(e, 1); all[0].Info.Name != "good" || all[0].Info.Draining {
 				t.Errorf("M10: got %+v, want the runner good alone", all)
 			}
-			if n, err := e.Drain(t.Context(), "good"); n != 1 || err != nil {
-				t.Errorf("M10: draining got %d, %v, want 1", n, err)
-			}
+			g.drain(e, "good")
 			if all := g.await(e, 1); !all[0].Info.Draining {
 				t.Error("M10: the runner was not drained")
 			}
@@ -197,9 +195,7 @@ func TestDrainGoesOn(t *testing.T) {
 	}
 	g.rawRunner("good", map[string]func(*nats.Msg) *nats.Msg{at + "who": who, at + "at.good.0.who": who})
 	g.await(e, 2) // "0" is the first in the order of members
-	if n, err := e.Drain(t.Context(), "good"); n != 1 || err != nil {
-		t.Errorf("got %d, %v, want 1", n, err)
-	}
+	g.drain(e, "good")
 	for _, r := range g.await(e, 2) {
 		if want := r.Member != "0"; r.Info.Draining != want {
 			t.Errorf("member %s: draining is %v, want %v", r.Member, r.Info.Draining, want)

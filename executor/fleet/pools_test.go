@@ -175,7 +175,7 @@ func TestClusterNodeDies(t *testing.T) {
 	}
 	g.server = servers[0]
 	e := g.executor(func(c *fleet.Config) {
-		c.Pools[0].Link, c.Lost = fleet.Link{URLs: urls, Seed: seed}, 3*time.Second
+		c.Pools[0].Link, c.Lost, c.Reply = fleet.Link{URLs: urls, Seed: seed}, 3*time.Second, fleet.DefaultReply // what the dead one had is waited for in vain
 	})
 	var mu sync.Mutex
 	starts := map[string]int{}
