@@ -33,6 +33,7 @@ var otherwise = map[string]map[string]string{
 		"X07": "it has no user namespace; the group is its own",
 		"K13": "its own cgroups can be read, and the number of its container",
 		"U12": "the name of the host is container",
+		"F14": "the number of files is limited by their memory alone",
 		"F18": "attributes of files in memory count as its memory",
 	},
 }
