@@ -19,8 +19,13 @@ const (
 // What a path may come to on its way through links.
 const (
 	maxHops     = 40   // links that are followed, as many as Linux follows
-	maxElements = 4096 // elements of the path and the texts of those links
+	maxElements = 4096 // elements of the texts of those links
 )
+
+// entryWork is how much work there may be for each entry that an image may have: elements
+// of links that are followed, and paths that are looked at to hide them. What packers
+// write takes one to four of these for an entry.
+const entryWork = 16
 
 // layers is what is known of a tree that is made of layers. The nil layers is that of
 // one that is not, and notes nothing.
@@ -29,10 +34,19 @@ type layers struct {
 	of    map[string]int             // the layer that a path was named in last
 	names map[string]map[string]bool // what lies in each folder
 	gone  map[string]bool            // what this layer has hidden, by the path of the file that says so
+	left  int64                      // work that may still be done for all of them together
 }
 
-func newLayers() *layers {
-	return &layers{of: map[string]int{}, names: map[string]map[string]bool{}}
+func newLayers(l Limits) *layers {
+	return &layers{of: map[string]int{}, names: map[string]map[string]bool{}, left: maxElements + entryWork*int64(l.Entries)}
+}
+
+// work counts work, which no limit of entries or bytes bounds.
+func (l *layers) work(n int) error {
+	if l.left -= int64(n); l.left < 0 {
+		return bad("its entries lead through too many links, or hide too much again and again")
+	}
+	return nil
 }
 
 // next begins the next layer.
@@ -68,6 +82,9 @@ func (u *unpacker) hide(p string) error {
 		return nil
 	}
 	l := u.tree.layers
+	if err := l.work(1); err != nil {
+		return err
+	}
 	if n.kind == folder {
 		if err := u.hideAll(p); err != nil || len(l.names[p]) > 0 {
 			return err
@@ -189,39 +206,46 @@ func (u *unpacker) hiding(p, base string, h *tar.Header) error {
 // same layer is not followed: no program packs what lies below one.
 func (t *tree) resolve(p string) (string, error) {
 	dir, base := path.Split(p)
-	at, hops, seen := "", 0, 0
+	at, depth, hops, seen := "", 0, 0, 0
 	for rest := strings.Split(strings.TrimSuffix(dir, "/"), "/"); len(rest) > 0; {
 		e := rest[0]
 		rest = rest[1:]
-		if seen++; seen > maxElements {
-			return "", bad("the path %q leads through too many links", p)
-		}
 		switch e {
 		case "", ".":
 			continue
 		case "..":
-			at = strings.TrimSuffix(path.Dir("/" + at)[1:], "/")
+			at, depth = at[:max(strings.LastIndexByte(at, '/'), 0)], max(depth-1, 0)
 			continue
 		}
 		if strings.HasPrefix(e, hides) {
 			return "", bad("the path %q lies below a name that hides something", p)
 		}
-		next := path.Join(at, e)
+		next := e
+		if at != "" {
+			next = at + "/" + e
+		}
 		n := t.nodes[next]
 		if n.kind != link {
-			at = next
+			if at, depth = next, depth+1; depth > t.limits.Depth || len(at) > t.limits.PathBytes {
+				return "", bad("the path %q leads to one of more than %d elements or %d bytes", p, t.limits.Depth, t.limits.PathBytes)
+			}
 			continue
 		}
 		if t.layers.of[next] == t.layers.now {
 			return "", bad("the path %q lies below the link %q of the same layer", p, next)
 		}
-		if hops++; hops > maxHops {
+		text := strings.Split(n.target, "/")
+		hops, seen = hops+1, seen+len(text)
+		if hops > maxHops || seen > maxElements {
 			return "", bad("the path %q leads through too many links", p)
 		}
-		if path.IsAbs(n.target) {
-			at = ""
+		if err := t.layers.work(len(text)); err != nil {
+			return "", err
 		}
-		rest = append(strings.Split(n.target, "/"), rest...)
+		if path.IsAbs(n.target) {
+			at, depth = "", 0
+		}
+		rest = append(text, rest...)
 	}
 	return t.limits.clean(path.Join(at, base))
 }
@@ -229,7 +253,7 @@ func (t *tree) resolve(p string) (string, error) {
 // readLayers unpacks the layers, the lowest first. What is read of all of them together
 // is bounded.
 func (u *unpacker) readLayers(ctx context.Context, list []Layer) error {
-	u.tree.layers = newLayers()
+	u.tree.layers = newLayers(u.tree.limits)
 	left := u.tree.limits.archive()
 	for _, open := range list {
 		u.tree.layers.next()

@@ -228,6 +228,102 @@ func TestLayersLimits(t *testing.T) {
 	}
 }
 
+// TM-23: a file with many names counts for each of them, however it comes: who reads the
+// image, and who is sent it, has all of them.
+func TestNamesOfOneFile(t *testing.T) {
+	limits := Limits{Bytes: 4096}
+	one := text("f", strings.Repeat("x", 1024))
+	names := []item{hard("1", "f"), hard("2", "f"), hard("3", "f")}
+	for _, tc := range []struct {
+		name  string
+		names int
+		ok    bool
+	}{{"at the limit", 3, true}, {"above it", 4, false}} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, _ := newStore(t)
+			list := append([]item{one}, append(names, hard("4", "f"))[:tc.names]...)
+			from := t.TempDir()
+			if err := os.WriteFile(from+"/f", []byte(one.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range list[1:] {
+				if err := os.Link(from+"/f", from+"/"+i.name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for how, load := range map[string]func() (*Import, error){
+				"an archive": func() (*Import, error) { return s.ImportTar(t.Context(), bytes.NewReader(archive(t, list...)), limits) },
+				"a folder":   func() (*Import, error) { return s.ImportFolder(t.Context(), from, limits) },
+				"layers": func() (*Import, error) {
+					return s.ImportLayers(t.Context(), layersOf(t, list[:1], list[1:]), nil, limits)
+				},
+			} {
+				made, err := load()
+				if err == nil {
+					made.Image.Close()
+					if made.Bytes != limits.Bytes {
+						t.Errorf("%s: it has %d bytes, want %d", how, made.Bytes, limits.Bytes)
+					}
+				}
+				if (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrContent) {
+					t.Errorf("%s: err = %v, want none: %v", how, err, tc.ok)
+				}
+			}
+		})
+	}
+}
+
+// TM-23: what links lead through, and what is looked at to hide something, is bounded for
+// the image, not for each entry: many entries are not many times as much work.
+func TestLayersWork(t *testing.T) {
+	const hops, entries = 9, 100
+	winding := []item{dir("x")}
+	for n := range hops {
+		winding = append(winding, sym(fmt.Sprintf("l%d", n), strings.Repeat("x/../", 200)+fmt.Sprintf("l%d", n+1)))
+	}
+	winding = append(winding, dir(fmt.Sprintf("l%d", hops)))
+	var through []item
+	for n := range entries {
+		through = append(through, text(fmt.Sprintf("l0/%d", n), ""))
+	}
+	// One folder within the other, each of which is hidden, around files of the same layer.
+	const deep, files = 60, 200
+	var hiding []item
+	bottom := strings.Repeat("d/", deep)
+	for n := range files {
+		hiding = append(hiding, text(fmt.Sprintf("%s%d", bottom, n), ""))
+	}
+	for n := range deep {
+		hiding = append(hiding, text(strings.Repeat("d/", n)+hidesAll, ""), text(strings.Repeat("d/", n)+hides+"d", ""))
+	}
+	for _, tc := range []struct {
+		name   string
+		layers [][]item
+		limits Limits
+		ok     bool
+	}{
+		{"one entry through winding links", [][]item{winding, through[:1]}, Limits{Entries: entries}, true},
+		{"many entries through winding links", [][]item{winding, through}, Limits{Entries: 2 * entries}, false},
+		{"hiding what is there once", [][]item{{text("a", "1")}, append(hiding[:files:files], hiding[files+2*deep-1])}, Limits{Entries: 2 * files}, true},
+		{"hiding what is there again and again", [][]item{{text("a", "1")}, hiding}, Limits{Entries: 2 * files}, false},
+		{"a path that is too deep on its way", [][]item{{sym("l", strings.Repeat("x/", 65)+strings.Repeat("../", 65)), dir("x")}, {text("l/f", "")}}, Limits{}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, at := newStore(t)
+			made, err := s.ImportLayers(t.Context(), layersOf(t, tc.layers...), nil, tc.limits)
+			if err == nil {
+				made.Image.Close()
+			}
+			if (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrContent) {
+				t.Errorf("err = %v, want none: %v", err, tc.ok)
+			}
+			if left, _ := os.ReadDir(at); err != nil && len(left) > 0 {
+				t.Errorf("case 40: there is still %v", left)
+			}
+		})
+	}
+}
+
 // A layer that cannot be opened or breaks off leaves nothing, and says what happened.
 func TestLayerBreaks(t *testing.T) {
 	broken := errors.New("the disk is gone")

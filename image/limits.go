@@ -18,7 +18,7 @@ const (
 // admits nothing.
 type Limits struct {
 	Entries   int   // files, folders and links, and what is left out; zero: 200,000
-	Bytes     int64 // of all files, holes too; zero: 4 GiB
+	Bytes     int64 // of all files, holes too, and of a file with several names for each; zero: 4 GiB
 	PathBytes int   // of one path, and of the text of one link; zero: 1,024
 	Depth     int   // elements of a path; zero: 64
 	TextBytes int   // of all paths and texts of links together, which are kept in memory; zero: 64 MiB

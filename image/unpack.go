@@ -93,7 +93,8 @@ func (u *unpacker) link(p, target string) error {
 	return nil
 }
 
-// hardLink makes p the same file as target, which came before.
+// hardLink makes p the same file as target, which came before. Its bytes count again:
+// whoever reads the image, or sends it on, does so for each name.
 func (u *unpacker) hardLink(p, target string) error {
 	n := u.tree.nodes[target]
 	if n.kind != file {
@@ -102,7 +103,7 @@ func (u *unpacker) hardLink(p, target string) error {
 	if err := u.above(p); err != nil {
 		return err
 	}
-	if err := errors.Join(u.tree.count(0), u.tree.name(p, "")); err != nil {
+	if err := errors.Join(u.tree.count(n.size), u.tree.name(p, "")); err != nil {
 		return err
 	}
 	u.tree.put(p, n)
