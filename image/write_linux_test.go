@@ -23,8 +23,8 @@ func TestWriteTar(t *testing.T) {
 	write := func(ctx context.Context, wants func(string) bool) ([]byte, error) {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
-		err := i.WriteTar(ctx, w, wants)
-		return b.Bytes(), errors.Join(err, w.Close())
+		err := errors.Join(i.WriteTar(ctx, w, wants), w.Close())
+		return b.Bytes(), err
 	}
 	whole, err := write(t.Context(), nil)
 	if err != nil {
