@@ -254,7 +254,13 @@ func TestPausedHost(t *testing.T) {
 	lost := take(t, paused, "a")
 	expire(t, address, "paused", 0)
 	other := take(t, join(t, address, "other", long, limits), "a") // which does not take the other for dead yet
-	if _, err := paused.Enter(t.Context(), "a"); !errors.Is(err, slot.ErrUnavailable) && !errors.Is(err, slot.ErrLost) {
+	switch place, err := paused.Enter(t.Context(), "a"); {
+	case err == nil: // it has looked by itself, and found out
+		if _, err := place.Wait(t.Context(), time.Millisecond); err == nil {
+			t.Error("I5: two hosts have the one slot")
+		}
+		place.Leave()
+	case !errors.Is(err, slot.ErrUnavailable) && !errors.Is(err, slot.ErrLost):
 		t.Errorf("the paused host's next call gets %v", err)
 	}
 	<-lost.Lost()
@@ -277,10 +283,17 @@ func TestFencedHost(t *testing.T) {
 	log := audit.NewLog(paused.st)
 	appendTo(t, log, "while it lives")
 	lost := take(t, paused, "a")
-	expire(t, address, "paused", 2*long)
-	other := join(t, address, "other", long, slot.Limits{Slots: 1})
-	if len(other.buried) != 1 || other.buried[0] != (postgres.Dead{ID: "paused"}) {
-		t.Errorf("the other host closed %+v, want what the paused one left", other.buried)
+	// A host that has a slot looks every now and then, and renews its lease where it comes
+	// before the other one: on a busy machine it may.
+	var other *aHost
+	var buried []postgres.Dead
+	for i := 0; i < 20 && len(buried) == 0; i++ {
+		expire(t, address, "paused", 2*long)
+		other = join(t, address, fmt.Sprint("other", i), long, slot.Limits{Slots: 1})
+		buried = append(buried, other.buried...)
+	}
+	if len(buried) != 1 || buried[0] != (postgres.Dead{ID: "paused"}) {
+		t.Errorf("the other host closed %+v, want what the paused one left", buried)
 	}
 	take(t, other, "a").Release()
 	for range 2 {
