@@ -38,8 +38,10 @@
 //
 // # What is not held
 //
-// The kernel is shared, but with gVisor. The host must be root: an ordinary
-// user's scripts run in the sandbox, which needs no rights.
+// The kernel is shared, but with gVisor. The host must be root, or root of a user
+// namespace that has identities to give away, as an ordinary user with subordinate ones
+// can have it: a container needs two that own nothing. Other users' scripts run in the
+// sandbox, which needs no rights.
 package container
 
 import (

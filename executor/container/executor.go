@@ -70,7 +70,7 @@ func New(c Config) (e *Executor, err error) {
 		}
 	}()
 	if os.Geteuid() != 0 {
-		return e, fmt.Errorf("%w: %w; run it as root, or take the executor sandbox, which needs no rights", ErrWall, errNotRoot)
+		return e, fmt.Errorf("%w: %w; run it as root, be it of a user namespace that has the users and groups 1 to 65536, or take the executor sandbox, which needs no rights", ErrWall, errNotRoot)
 	}
 	if e.engine, err = openEngine(c.Engine); err != nil {
 		return e, err

@@ -175,7 +175,8 @@ func (o order) source(s show) string {
 }
 
 // closeCgroups makes the cgroups read-only, and takes the one of version 2 away where
-// version 1 rules: crun gives up where it sees both.
+// version 1 rules: crun gives up where it sees both. In a user namespace it cannot be
+// taken away, but be hidden.
 func closeCgroups() error {
 	const dir = "/sys/fs/cgroup"
 	var st unix.Statfs_t
@@ -185,6 +186,11 @@ func closeCgroups() error {
 	if st.Type == unix.TMPFS_MAGIC {
 		if err := unix.Unmount(dir+"/unified", unix.MNT_DETACH); err != nil && err != unix.EINVAL && err != unix.ENOENT {
 			return err
+		}
+		if err := unix.Statfs(dir+"/unified", &st); err == nil && st.Type == unix.CGROUP2_SUPER_MAGIC {
+			if err := unix.Mount("none", dir+"/unified", "tmpfs", unix.MS_RDONLY, "size=4k"); err != nil {
+				return err
+			}
 		}
 	}
 	return unix.MountSetattr(unix.AT_FDCWD, dir, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
