@@ -139,12 +139,21 @@ func (s *source) redirect(to *http.Request, via []*http.Request) error {
 	switch from := via[0].URL; {
 	case len(via) > maxRedirects:
 		return fmt.Errorf("%w: %s sends a request on and on", outbound.ErrRefused, s.ref.Registry)
-	case !strings.Contains(from.Path, "/blobs/"):
+	case !s.isPart(via[0]):
 		return fmt.Errorf("%w: %s sends a request on to %s; only for a part of an image may it do that", outbound.ErrRefused, from.Host, to.URL.Host)
 	case to.URL.Scheme != "https" && (to.URL.Host != s.ref.Host() || from.Scheme != to.URL.Scheme):
 		return fmt.Errorf("%w: %s sends a request on to %s without TLS", outbound.ErrRefused, from.Host, to.URL.Host)
 	}
 	return nil
+}
+
+// isPart reports whether the request is one to this registry for a part of the image. A
+// part is compared with its digest, wherever it came from; a manifest is what says the
+// digests, and where tokens are had credentials are sent.
+func (s *source) isPart(r *http.Request) bool {
+	named, ok := strings.CutPrefix(r.URL.Path, "/v2/"+s.ref.Repository+"/blobs/")
+	_, err := bundle.ParseDigest(named)
+	return ok && err == nil && r.URL.Host == s.ref.Host() && r.Method == http.MethodGet
 }
 
 // resolve asks what the reference means.

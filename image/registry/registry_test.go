@@ -29,6 +29,7 @@ import (
 	"github.com/tracon-go/tracon/image/oci"
 	"github.com/tracon-go/tracon/internal/execfile"
 	ic "github.com/tracon-go/tracon/internal/imagecase"
+	"github.com/tracon-go/tracon/internal/outbound"
 )
 
 // push puts the parts of an image into a registry, as a builder does.
@@ -272,6 +273,19 @@ func TestHostileRegistry(t *testing.T) {
 		{"a tag without end", at("/manifests/1", endless(ic.TypeIndex)), "altered"},
 		{"an index that leads elsewhere", at("/manifests/1", write(ic.TypeIndex, ic.Index(ic.TypeIndex, other).Root)), "no such image"},
 		{"a manifest is elsewhere", at("/manifests/1", to(elsewhere.URL+"/x")), "only for a part of an image"},
+		{"a token is elsewhere, by way of what looks like a part", func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/blobs/token"):
+					http.Redirect(w, r, "https://registry.invalid/token", http.StatusTemporaryRedirect)
+				case strings.HasSuffix(r.URL.Path, "/manifests/1"):
+					w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/v2/app/blobs/token",service="x"`)
+					w.WriteHeader(http.StatusUnauthorized)
+				default:
+					h.ServeHTTP(w, r)
+				}
+			})
+		}, "only for a part of an image"},
 		{"a layer is elsewhere without TLS", at(layer, to(elsewhere.URL+"/x")), "without TLS"},
 		{"a layer is a file", at(layer, to("file:///etc/passwd")), "without TLS"},
 		{"a layer is where clouds keep credentials", at(layer, to("https://169.254.169.254/latest")), "of no other network"},
@@ -295,6 +309,51 @@ func TestHostileRegistry(t *testing.T) {
 			made, err := pull(t.Context(), newStore(t), host+"/app:1", plainHTTP, oci.Options{})
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%+v, %v; want an error with %q", made, err, tc.says)
+			}
+		})
+	}
+}
+
+// TM-23: only a part of the image may be answered elsewhere, and only the registry that was
+// asked may say so: no name of a repository and no place for tokens looks like one.
+func TestRedirect(t *testing.T) {
+	part := "/blobs/sha256:" + strings.Repeat("1", 64)
+	for _, tc := range []struct {
+		name, ref, from string
+		ok              bool
+	}{
+		{"a part", "r.example.org/app:1", "https://r.example.org/v2/app" + part, true},
+		{"a part of Docker Hub's", "docker.io/app:1", "https://registry-1.docker.io/v2/library/app" + part, true},
+		{"a part, asked of a repository of such a name", "r.example.org/x/blobs/y:1", "https://r.example.org/v2/x/blobs/y" + part, true},
+		{"a manifest", "r.example.org/app:1", "https://r.example.org/v2/app/manifests/1", false},
+		{"a manifest of a repository of such a name", "r.example.org/x/blobs/y:1", "https://r.example.org/v2/x/blobs/y/manifests/1", false},
+		{"a manifest whose tag is a digest", "r.example.org/x/blobs/y:1", "https://r.example.org/v2/x/blobs/y/manifests/sha256:" + strings.Repeat("1", 64), false},
+		{"a token", "r.example.org/app:1", "https://auth.example.org/blobs/token", false},
+		{"a token in the place of a part", "r.example.org/app:1", "https://auth.example.org/v2/app" + part, false},
+		{"a token of the registry's", "r.example.org/app:1", "https://r.example.org/v2/app/blobs/token", false},
+		{"a part of another repository", "r.example.org/app:1", "https://r.example.org/v2/other" + part, false},
+		{"a part of a repository within", "r.example.org/app:1", "https://r.example.org/v2/app/blobs/x" + part, false},
+		{"a part at another port", "r.example.org/app:1", "https://r.example.org:5000/v2/app" + part, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ref, err := parse(tc.ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := open(ref, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask := func(address string) *http.Request {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			err = s.redirect(ask("https://cdn.example.org/x"), []*http.Request{ask(tc.from)})
+			if (err == nil) != tc.ok || err != nil && !errors.Is(err, outbound.ErrRefused) {
+				t.Errorf("sent on: %v, want it refused: %v", err, !tc.ok)
 			}
 		})
 	}
