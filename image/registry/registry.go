@@ -48,20 +48,12 @@ type Options struct {
 	DockerConfig string
 }
 
-const (
-	// waiting is how long a registry may send nothing.
-	waiting = time.Minute
-
-	// maxRedirects is how often a request for a part may be sent on.
-	maxRedirects = 4
-)
+// maxRedirects is how often a request for a part may be sent on.
+const maxRedirects = 4
 
 // ErrNotFound is wrapped by the error for an image that the registry does not have, or
 // does not show to who asks.
 var ErrNotFound = errors.New("registry: there is no such image, or it is not for everybody")
-
-// errSilent is who stops a request whose answer does not go on.
-var errSilent = fmt.Errorf("registry: it has sent nothing for %s", waiting)
 
 // Pull copies the parts of the image that the reference names into the folder scratch: for
 // the platform of i, each compared with what was said of it. A tag is resolved once; what
@@ -158,7 +150,11 @@ func (s *source) isPart(r *http.Request) bool {
 
 // resolve asks what the reference means.
 func (s *source) resolve(ctx context.Context) (oci.Descriptor, error) {
-	d, r, err := s.repo.Manifests().FetchReference(ctx, s.ref.Reference)
+	var d ocispec.Descriptor
+	r, err := s.watched(ctx, func(ctx context.Context) (r io.ReadCloser, err error) {
+		d, r, err = s.repo.Manifests().FetchReference(ctx, s.ref.Reference)
+		return r, err
+	})
 	if err != nil {
 		return oci.Descriptor{}, err
 	}
@@ -179,49 +175,10 @@ func (s *source) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, err
 	if d.Digest == s.meant {
 		return io.NopCloser(bytes.NewReader(s.document)), nil
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	watch := time.AfterFunc(s.waiting, func() { cancel(errSilent) })
 	what := ocispec.Descriptor{MediaType: d.MediaType, Digest: digest.Digest(d.Digest), Size: d.Size}
 	from := s.repo.Blobs().Fetch
 	if slices.Contains(oci.MediaTypes(), d.MediaType) {
 		from = s.repo.Manifests().Fetch
 	}
-	r, err := from(ctx, what)
-	if err != nil {
-		watch.Stop()
-		defer cancel(nil)
-		if errors.Is(context.Cause(ctx), errSilent) {
-			return nil, errSilent
-		}
-		return nil, err
-	}
-	return &body{r, ctx, cancel, watch, s.waiting}, nil
-}
-
-// A body is what a registry answers with, as long as it goes on.
-type body struct {
-	io.ReadCloser
-	ctx     context.Context // of the request
-	cancel  context.CancelCauseFunc
-	watch   *time.Timer
-	waiting time.Duration
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	b.watch.Reset(b.waiting)
-	n, err := b.ReadCloser.Read(p)
-	switch {
-	case err == nil || err == io.EOF:
-		return n, err
-	case b.ctx.Err() != nil:
-		return n, context.Cause(b.ctx)
-	}
-	return n, fmt.Errorf("%w: %w", oci.ErrBroken, err)
-}
-
-// Close ends the request.
-func (b *body) Close() error {
-	b.watch.Stop()
-	defer b.cancel(nil)
-	return b.ReadCloser.Close()
+	return s.watched(ctx, func(ctx context.Context) (io.ReadCloser, error) { return from(ctx, what) })
 }
