@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -84,11 +85,11 @@ func (o *Opener) digest(path string, f *os.File) (bundle.Digest, error) {
 	if k, ok := o.known[path]; ok && k.identity == id {
 		return k.digest, nil
 	}
-	d, err := hash(f)
+	id, d, err := steady(f, hash)
 	if err != nil {
 		return bundle.Digest{}, fmt.Errorf("%w: %s: %w", executor.ErrUnavailable, path, err)
 	}
-	if after, err := identify(f); err != nil || after != id {
+	if id == (identity{}) {
 		return bundle.Digest{}, fmt.Errorf("%w: %s changed while it was read", ErrChanged, path)
 	}
 	if o.known == nil {
@@ -99,4 +100,29 @@ func (o *Opener) digest(path string, f *os.File) (bundle.Digest, error) {
 		o.known[path] = knownFile{id, d}
 	}
 	return d, nil
+}
+
+// readings is how often a file is read whose identity changes meanwhile. A backup that
+// gives it a second name changes the time of its change, and not a byte.
+const readings = 5
+
+// steady returns what read makes of the file, and the identity that the file had before
+// and after it: the zero one where it had another each time.
+func steady(f *os.File, read func(*os.File) (bundle.Digest, error)) (id identity, d bundle.Digest, err error) {
+	for range readings {
+		before, err := identify(f)
+		if err == nil {
+			_, err = f.Seek(0, io.SeekStart)
+		}
+		if err == nil {
+			d, err = read(f)
+		}
+		if err != nil {
+			return identity{}, bundle.Digest{}, err
+		}
+		if after, err := identify(f); err == nil && after == before {
+			return before, d, nil
+		}
+	}
+	return identity{}, bundle.Digest{}, nil
 }
