@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math"
 	"sync"
@@ -10,8 +11,10 @@ import (
 	"github.com/tracon-go/tracon/access"
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/fsck"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/image/oci"
 	"github.com/tracon-go/tracon/retention"
 	"github.com/tracon-go/tracon/serve/httpapi"
@@ -59,11 +62,19 @@ func (a apiHost) Runtimes(ctx context.Context) ([]client.Runtime, error) {
 
 func (a apiHost) ImportRuntime(ctx context.Context, n admin.Naming, archive io.Reader) (client.ImportedRuntime, error) {
 	made, err := a.h.ImportRuntime(ctx, n, "", archive, oci.Options{})
+	if errors.Is(err, image.ErrContent) {
+		err = badImage{err}
+	}
 	if err != nil {
 		return client.ImportedRuntime{}, err
 	}
 	return client.ImportedRuntime{Runtime: toRuntime(made.Runtime), Before: made.Before, Skipped: made.Skipped, Left: made.Left}, nil
 }
+
+// A badImage is what the API knows as content that cannot be used, whose text is shown.
+type badImage struct{ error }
+
+func (b badImage) Unwrap() []error { return []error{bundle.ErrContent, b.error} }
 
 func (a apiHost) RemoveRuntime(ctx context.Context, actor, name, reason string) (client.RemovedRuntime, error) {
 	a.turn.Lock()
