@@ -139,5 +139,32 @@ func readDocument(scratch *os.Root, d Descriptor, v any) error {
 	if err := strictjson.UnmarshalKnown(b, v); err != nil {
 		return bad("the document %s: %w", d.Digest, err)
 	}
+	if isIndex(d) || isManifest(d) {
+		return ofOneKind(d, b)
+	}
+	return nil
+}
+
+// A passed is a value that nobody looks at.
+type passed struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*passed) UnmarshalJSON([]byte) error { return nil }
+
+// ofOneKind refuses what some take for a manifest and some for an index, so that its digest
+// would mean two images. Other readers know names in any case of letters.
+func ofOneKind(d Descriptor, b []byte) error {
+	var members map[string]passed
+	if err := strictjson.UnmarshalKnown(b, &members); err != nil {
+		return bad("the document %s: %w", d.Digest, err)
+	}
+	var manifest, index bool
+	for name := range members {
+		manifest = manifest || strings.EqualFold(name, "config") || strings.EqualFold(name, "layers")
+		index = index || strings.EqualFold(name, "manifests")
+	}
+	if manifest && index {
+		return bad("%s has the members of a manifest and an index, and means two images", d.Digest)
+	}
 	return nil
 }

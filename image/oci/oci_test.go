@@ -331,6 +331,56 @@ func TestTampered(t *testing.T) {
 	}
 }
 
+// TM-23 (CVE-2021-41190): one digest means one image. What is a manifest to one reader and
+// an index to another is neither, whichever the registry says it is, and in whatever case
+// of letters: there are readers that take no notice of it.
+func TestTwoDocumentsInOne(t *testing.T) {
+	inner := ic.Pack(ic.Options{}, top)
+	listed := []ic.Document{ic.Describe(ic.TypeManifest, inner.Root)}
+	manifest := func(member string) ic.Packed {
+		return ic.Pack(ic.Options{Manifest: func(m ic.Document) {
+			delete(m, "mediaType")
+			if member != "" {
+				m[member] = listed
+			}
+		}}, base, top)
+	}
+	index := func(member string) ic.Packed {
+		p := ic.Packed{Blobs: maps.Clone(inner.Blobs)}
+		d := ic.Document{"schemaVersion": 2, "manifests": listed}
+		if member != "" {
+			d[member] = nil
+		}
+		p.Root = d.JSON()
+		p.Blobs[p.Digest()] = p.Root
+		return p
+	}
+	take := func(p ic.Packed, as string) error {
+		p.MediaType = as
+		maps.Copy(p.Blobs, inner.Blobs)
+		s, dir := newStore(t)
+		made, err := fetch(t.Context(), s, memory(p.Blobs), root(p), oci.Options{})
+		if err == nil {
+			return made.Image.Close()
+		}
+		nothing(t, dir)
+		return err
+	}
+	for name, p := range map[string]ic.Packed{
+		"with manifests": manifest("manifests"), "with Manifests": manifest("Manifests"),
+		"with config": index("config"), "with layers": index("layers"), "with Layers": index("Layers"),
+	} {
+		for _, as := range []string{ic.TypeManifest, ic.TypeDockerManifest, ic.TypeIndex, ic.TypeDockerList} {
+			if err := take(p, as); !errors.Is(err, image.ErrContent) || !strings.Contains(err.Error(), "a manifest and an index") {
+				t.Errorf("%s, as %s: err = %v, want ErrContent", name, as, err)
+			}
+		}
+	}
+	if err := errors.Join(take(manifest(""), ic.TypeManifest), take(index(""), ic.TypeIndex)); err != nil {
+		t.Errorf("what says of no type that it is one, and is one: %v", err)
+	}
+}
+
 // TM-23: what is small when it is compressed does not get to be large, whatever
 // compresses it, and no program is made to take memory without end.
 func TestBombs(t *testing.T) {
@@ -368,33 +418,46 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// What was written as an archive for another machine is the same image there.
+// What was written as an archive for another machine is the same image there, for whatever
+// platform: who reads it says for which, in the words by which it was chosen here.
 func TestWriteArchive(t *testing.T) {
-	s, _ := newStore(t)
-	p := ic.Index(ic.TypeIndex, ic.Pack(ic.Options{Env: []string{"PATH=/opt/bin"}}, base, top, top))
-	scratch, remove, err := s.Scratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts, err := oci.Fetch(t.Context(), memory(p.Blobs), root(p), scratch, oci.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts.Name = "registry.example.org/app:1"
-	var b bytes.Buffer
-	if err := parts.WriteArchive(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-	here, err := parts.Unpack(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	here.Image.Close()
-	if err := remove(); err != nil {
-		t.Error(err)
-	}
-	there := archive(t, s, b.Bytes(), oci.Options{})
-	if there.Digest != here.Digest || there.Source != here.Source || here.Source != "registry.example.org/app:1@"+parts.Manifest.Digest || here.Environment["PATH"] != "/opt/bin" {
-		t.Errorf("there %s from %s, here %s from %s", there.Digest, there.Source, here.Digest, here.Source)
+	for _, tc := range []struct {
+		name, packed string
+		platform     oci.Platform
+	}{
+		{"this machine's", "", oci.Platform{}},
+		{"another", "linux/s390x", oci.Platform{OS: "linux", Architecture: "s390x"}},
+		{"a variant that the image itself does not say", "linux/arm/v7", oci.Platform{OS: "linux", Architecture: "arm", Variant: "v7"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s, _ := newStore(t)
+			p := ic.Index(ic.TypeIndex, ic.Pack(ic.Options{Env: []string{"PATH=/opt/bin"}, Platform: tc.packed}, base, top, top))
+			scratch, remove, err := s.Scratch()
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := oci.Options{Platform: tc.platform}
+			parts, err := oci.Fetch(t.Context(), memory(p.Blobs), root(p), scratch, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts.Name = "registry.example.org/app:1"
+			var b bytes.Buffer
+			if err := parts.WriteArchive(t.Context(), &b); err != nil {
+				t.Fatal(err)
+			}
+			here, err := parts.Unpack(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			here.Image.Close()
+			if err := remove(); err != nil {
+				t.Error(err)
+			}
+			there := archive(t, s, b.Bytes(), o)
+			if there.Digest != here.Digest || there.Source != here.Source || here.Source != "registry.example.org/app:1@"+parts.Manifest.Digest || here.Environment["PATH"] != "/opt/bin" {
+				t.Errorf("there %s from %s, here %s from %s", there.Digest, there.Source, here.Digest, here.Source)
+			}
+		})
 	}
 }

@@ -9,14 +9,14 @@ import (
 )
 
 // WriteArchive writes the parts as an OCI layout in a tar archive, which [ImportArchive]
-// reads: here, or where it is sent.
+// reads: here, or where it is sent, with the platform for which they were fetched.
 //
 // # Errors
 //
 // What w and the operating system say; the cause of ctx.
 func (p *Parts) WriteArchive(ctx context.Context, w io.Writer) error {
 	d := p.Manifest
-	d.Platform = &p.config.Platform
+	d.Platform = nil // it is the only one: whether it is the one that is meant, its configuration says
 	d.Annotations = nil
 	if p.Name != "" {
 		d.Annotations = map[string]string{annotationFull: p.Name}
