@@ -218,7 +218,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// R21, R26, M06: what is certain not to have started is told apart from what is not known,
+// Case 54, R21, R26, M06: what is certain not to have started is told apart from what is not known,
 // and nothing is ever sent a second time.
 func TestFailures(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 )
 
-// What a runner or a control plane sends is read within its bounds, or refused (M02).
+// Case 54: what a runner or a control plane sends is read within its bounds, or refused (M02).
 func FuzzRead(f *testing.F) {
 	f.Add("answer", "1", "run", "2", "0", []byte("{}"))
 	f.Add("begun", "1", "bundle", "9223372036854775807", "9223372036854775807", []byte("x"))

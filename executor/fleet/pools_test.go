@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -212,5 +213,66 @@ func TestClusterNodeDies(t *testing.T) {
 	g.await(e, 3)
 	if _, err := e.Execute(t.Context(), g.request(executortest.Order{})); err != nil {
 		t.Errorf("with two servers left: %v", err)
+	}
+}
+
+// M05: in plain text a link goes to the servers that it was told of, and not to those that
+// a server tells of, which may be anywhere.
+func TestServersThatAServerTellsOf(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go tellsOfAnother(c)
+		}
+	}()
+	url := "nats://" + l.Addr().String()
+	other, err := nats.Connect(url) // which follows what it is told
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if got := other.DiscoveredServers(); len(got) != 1 {
+		t.Fatalf("the server tells of %q, want one", got)
+	}
+	seed, _, err := fleet.NewSeed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := fleet.Link{URLs: []string{url}, Seed: seed}.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	for until := time.Now().Add(patience); !ours.IsConnected(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("the link does not stand: %v", ours.LastError())
+		}
+	}
+	if got := ours.Servers(); len(got) != 1 || got[0] != url {
+		t.Errorf("M05: the link would go to %q, want %s alone", got, url)
+	}
+}
+
+// tellsOfAnother is a server that takes everybody, and tells of one that is elsewhere.
+func tellsOfAnother(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	if _, err := c.Write([]byte(`INFO {"server_id":"x","version":"2.10.0","headers":true,"max_payload":8388608,"nonce":"abc","connect_urls":["192.0.2.1:4222"]}` + "\r\n")); err != nil {
+		return
+	}
+	for in := bufio.NewScanner(c); in.Scan(); {
+		if in.Text() == "PING" {
+			if _, err := c.Write([]byte("PONG\r\n")); err != nil {
+				return
+			}
+		}
 	}
 }

@@ -270,6 +270,22 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+// M07: a runner that does not heed the end of the request keeps nobody waiting: the host
+// has its cause, whatever goes on there.
+func TestCancelIsNotHeeded(t *testing.T) {
+	enough, over := errors.New("enough"), make(chan struct{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f := newFake(t, knows, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		cancel(enough)
+		<-over
+	})
+	defer close(over)
+	if _, err := open(t, f.URL, nil).Execute(ctx, admit(t, nil)); err != enough {
+		t.Errorf("M07: got %v, want the cause while the runner works on", err)
+	}
+}
+
 // R21: a connection that was used before and breaks under a run is no reason to send
 // the run again, whatever net/http thinks of it.
 func TestNeverSentAgain(t *testing.T) {
