@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tracon-go/tracon/admin"
 	"github.com/tracon-go/tracon/audit"
@@ -209,9 +210,16 @@ func (h *House) RemoveRuntime(ctx context.Context, actor, name, reason string) (
 	return meant, slices.Contains(left, meant), err
 }
 
+// pruneTime is how long prune may look for what is needed: settings of a database that
+// does not answer are not waited for for ever.
+const pruneTime = time.Minute
+
 // prune removes the images that no name and no allow-list needs. It looks afresh
-// for each image when nobody can have it any more; what cannot be looked up stays.
+// for each image when nobody can have it any more; what cannot be looked up stays. Who
+// left does not stop it: nobody else would remove what is left.
 func (h *House) prune(ctx context.Context) ([]bundle.Digest, error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), pruneTime)
+	defer stop()
 	var failed error
 	gone, err := h.Images.Prune(func(d bundle.Digest) bool {
 		needed, err := h.needs(ctx, d)

@@ -1,9 +1,11 @@
 package daemon_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/image/oci"
 	"github.com/tracon-go/tracon/internal/daemon"
+	ic "github.com/tracon-go/tracon/internal/imagecase"
 )
 
 // imported is a house with the runtime "first", and the folder that it came from.
@@ -71,6 +74,56 @@ func TestNamedWhilePruned(t *testing.T) {
 	}
 	if _, kept, err := h.RemoveRuntime(t.Context(), "o", "second", ""); err != nil || kept {
 		t.Errorf("without a name: kept %v, %v; want it gone", kept, err)
+	}
+}
+
+// A last reader calls over when there is no more to read.
+type last struct {
+	r    *bytes.Reader
+	over func()
+}
+
+func (l last) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if err == io.EOF {
+		l.over()
+	}
+	return n, err
+}
+
+// TM-23, case 40: who leaves when all is unpacked and nothing is named yet leaves nothing.
+func TestLeftBeforeNamed(t *testing.T) {
+	h, _ := open(t, map[string]string{"s/SKILL.md": front})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	why := errors.New("the operator left")
+	packed := ic.Tar(ic.Entry{Name: "usr/bin/run", Content: strings.Repeat("x", 256<<10)}) // more than is looked at to see what it is
+	_, err := h.ImportRuntime(ctx, admin.Naming{Actor: "o", Name: "first"}, "", last{bytes.NewReader(packed), func() { cancel(why) }}, oci.Options{})
+	if !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
+		t.Errorf("err = %v, want that somebody left", err)
+	}
+	list, err := h.Images.List()
+	if err != nil || len(list) > 0 {
+		t.Errorf("there is still %v, %v", list, err)
+	}
+	for _, d := range list {
+		if err := h.Images.Remove(d); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// … and a removal that was begun is not left in the middle.
+func TestLeftWhileRemoved(t *testing.T) {
+	h, _, out := imported(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	h.Hosts = &late{h.Hosts, cancel}
+	if _, kept, err := h.RemoveRuntime(ctx, "o", "first", ""); err != nil || kept {
+		t.Errorf("kept %v, %v; want it gone", kept, err)
+	}
+	if _, err := h.Images.Info(out.Digest); !errors.Is(err, image.ErrNotFound) {
+		t.Errorf("its files: %v, want that there are none", err)
 	}
 }
 
