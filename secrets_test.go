@@ -140,3 +140,53 @@ func TestBytesAsTheyWere(t *testing.T) {
 		})
 	}
 }
+
+// O09: a secret that a gap in the output parts (bytes that were lost on their way from
+// another host) is not shown either, neither its beginning nor its end, on either stream.
+func TestSecretsAcrossAGap(t *testing.T) {
+	whole := access.NewSecret().Reveal()
+	for _, secret := range []string{canary, whole} {
+		for from := 4; from < len(secret); from += 5 {
+			for gap := 1; from+gap <= len(secret); gap += 4 {
+				h := newHouse(t, executor.Func(func(_ context.Context, req executor.Request) (executor.Result, error) {
+					l := req.Live()
+					for _, s := range []gate.Stream{gate.Stdout, gate.Stderr} {
+						l.Send(s, []byte("before "+secret[:from]))
+					}
+					l.Lost(gate.Stdout, int64(gap))
+					for _, s := range []gate.Stream{gate.Stdout, gate.Stderr} {
+						l.Send(s, []byte(secret[from+gap:]+"\n"))
+						l.Send(s, []byte(strings.Repeat(".", 100)+" after "+secret+"\n"))
+					}
+					return executor.Result{Ending: executor.Exited(0)}, nil
+				}), nil)
+				secretive(t, h, 4096)
+				c := call("a")
+				c.Live = gate.NewLive(0)
+				if _, err := h.Run(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				shown := map[gate.Stream]string{}
+				all := 0
+				for chunk := range c.Live.Chunks() {
+					shown[chunk.Stream] += string(chunk.Data)
+				}
+				for stream, text := range shown {
+					all += len(text)
+					text = strings.NewReplacer("[tracon key]", "[]", "[secret API_TOKEN]", "[]").Replace(text)
+					for i := range len(secret) - 4 {
+						if strings.Contains(text, secret[i:i+4]) {
+							t.Fatalf("parted at %d by %d bytes, stream %d shows %q", from, gap, stream, text)
+						}
+					}
+					if !strings.HasPrefix(text, "before ") || !strings.Contains(text, " after [") {
+						t.Fatalf("parted at %d by %d bytes, stream %d shows %q", from, gap, stream, text)
+					}
+				}
+				if all == 0 || c.Live.Dropped() <= int64(gap) {
+					t.Errorf("%d bytes are shown and %d dropped", all, c.Live.Dropped())
+				}
+			}
+		}
+	}
+}

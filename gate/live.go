@@ -21,6 +21,7 @@ const (
 type Chunk struct {
 	Stream Stream
 	Data   []byte
+	Lost   int64 // bytes of the stream between the chunk before it and this one
 }
 
 // A Live carries output while the script runs, to whoever made the call. It is
@@ -39,8 +40,11 @@ type Live struct {
 	mu     sync.RWMutex // held for reading while a chunk is sent, for writing to close
 	closed bool
 
-	order sync.Mutex              // held while a chunk is masked and sent
-	masks map[Stream]*mask.Stream // nil: nothing is masked
+	order  sync.Mutex              // held while a chunk is masked and sent
+	masker *mask.Masker            // nil: nothing is masked
+	masks  map[Stream]*mask.Stream // of masker
+	hidden map[Stream]int          // bytes behind a gap that may be the end of a secret
+	lost   map[Stream]int64        // since the last chunk
 }
 
 // DefaultLiveChunks is how many chunks a Live holds when nobody reads: 256.
@@ -51,7 +55,8 @@ func NewLive(n int) *Live {
 	if n <= 0 {
 		n = DefaultLiveChunks
 	}
-	return &Live{chunks: make(chan Chunk, n), admitted: make(chan struct{}), started: make(chan struct{})}
+	return &Live{chunks: make(chan Chunk, n), admitted: make(chan struct{}), started: make(chan struct{}),
+		hidden: map[Stream]int{}, lost: map[Stream]int64{}}
 }
 
 // Admitted is closed when every gate has said yes and the admission stands in the
@@ -91,7 +96,7 @@ func (l *Live) pass(m *mask.Masker) {
 	if l != nil {
 		l.admit.Do(func() {
 			l.order.Lock()
-			l.masks = map[Stream]*mask.Stream{Stdout: m.Stream(), Stderr: m.Stream()}
+			l.masker, l.masks = m, map[Stream]*mask.Stream{Stdout: m.Stream(), Stderr: m.Stream()}
 			l.order.Unlock()
 			l.at = time.Now().UTC().Truncate(time.Microsecond)
 			close(l.admitted)
@@ -125,12 +130,29 @@ func (l *Live) Dropped() int64 {
 	return l.dropped.Load()
 }
 
-// Lost adds bytes to those of [Live.Dropped]: an executor that has a script run
-// elsewhere calls it for output that did not come. Zero or less adds nothing.
-func (l *Live) Lost(n int64) {
-	if l != nil && n > 0 {
-		l.dropped.Add(n)
+// Lost tells of n bytes that did not come, of this stream or of the other one: an
+// executor that has a script run elsewhere calls it, and they are among those of
+// [Live.Dropped]. Where secrets are masked, one may have been in the gap: what may be its
+// beginning, at the end of what came, is masked, and of what comes next as much is
+// dropped as may be its end (O09). Zero or less is no gap.
+func (l *Live) Lost(stream Stream, n int64) {
+	if l == nil || n <= 0 {
+		return
 	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	l.dropped.Add(n)
+	if l.closed {
+		return
+	}
+	l.order.Lock()
+	defer l.order.Unlock()
+	for s, m := range l.masks {
+		l.offer(s, m.Close(true))
+		l.masks[s] = l.masker.Stream()
+		l.hidden[s] = l.masker.Longest() - 1
+	}
+	l.lost[stream] += n
 }
 
 // Send offers a copy of data and never blocks. After Close it does nothing. Of a call
@@ -147,21 +169,33 @@ func (l *Live) Send(stream Stream, data []byte) {
 	}
 	l.order.Lock()
 	defer l.order.Unlock()
+	if n := min(l.hidden[stream], len(data)); n > 0 {
+		l.hidden[stream] -= n
+		l.drop(stream, n)
+		data = data[n:]
+	}
 	if m := l.masks[stream]; m != nil {
 		data = m.Write(data)
 	}
 	l.offer(stream, data)
 }
 
+// offer sends data to whoever reads. The caller holds order, or is alone.
 func (l *Live) offer(stream Stream, data []byte) {
 	if len(data) == 0 {
 		return
 	}
 	select {
-	case l.chunks <- Chunk{stream, append([]byte(nil), data...)}:
+	case l.chunks <- Chunk{stream, append([]byte(nil), data...), l.lost[stream]}:
+		l.lost[stream] = 0
 	default:
-		l.dropped.Add(int64(len(data)))
+		l.drop(stream, len(data))
 	}
+}
+
+func (l *Live) drop(stream Stream, n int) {
+	l.dropped.Add(int64(n))
+	l.lost[stream] += int64(n)
 }
 
 // Close ends Chunks. The runner calls it when the call has its answer; it may

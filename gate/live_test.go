@@ -19,8 +19,8 @@ func TestLiveNeverBlocks(t *testing.T) {
 		if got := l.Dropped(); got != 9 {
 			t.Errorf("%d bytes are dropped, want 9", got)
 		}
-		l.Lost(1 << 20)
-		l.Lost(-1)
+		l.Lost(gate.Stdout, 1<<20)
+		l.Lost(gate.Stderr, -1)
 		if got := l.Dropped(); got != 9+1<<20 {
 			t.Errorf("%d bytes are dropped or lost, want %d", got, 9+1<<20)
 		}
@@ -70,7 +70,7 @@ func TestLiveHoldsTheDefault(t *testing.T) {
 func TestNilLive(t *testing.T) {
 	var l *gate.Live
 	l.Send(gate.Stdout, []byte("x"))
-	l.Lost(1)
+	l.Lost(gate.Stdout, 1)
 	l.Start()
 	l.Close()
 	for range l.Chunks() {

@@ -181,12 +181,18 @@ func (c *call) tell(verb string) {
 	_ = c.pool.conn.Publish(c.at+"."+verb, []byte(c.session)) // a runner that is not reached stops by itself
 }
 
+// maxForeign is how many messages that are not of the run are passed over: one that was
+// late may come, and a thousand are an attack.
+const maxForeign = 1000
+
 // follow waits for the end of what was begun. An error of it is unknown, but where
 // the runner says that nothing was started.
 func (c *call) follow(ctx context.Context) (wire.Answer, error) {
 	waits := ctx // until the caller's cancel; then for the runner's last word
+	heard := time.Now()
+	foreign := 0
 	for first := true; ; first = false {
-		wait, stop := context.WithTimeout(waits, c.e.c.Lost)
+		wait, stop := context.WithDeadline(waits, heard.Add(c.e.c.Lost))
 		m, err := c.events.NextMsgWithContext(wait)
 		stop()
 		switch {
@@ -197,7 +203,7 @@ func (c *call) follow(ctx context.Context) (wire.Answer, error) {
 			c.tell("stop")
 			last, done := context.WithTimeout(context.WithoutCancel(ctx), c.e.c.Lost)
 			defer done()
-			waits = last
+			waits, heard = last, time.Now()
 			continue
 		case ctx.Err() != nil:
 			return wire.Answer{}, fmt.Errorf("%w: %w", context.Cause(ctx), ErrUnconfirmed)
@@ -207,9 +213,16 @@ func (c *call) follow(ctx context.Context) (wire.Answer, error) {
 		}
 		ev, err := readEvent(m.Header, m.Data)
 		if err != nil || ev.run != c.req.ID() { // M01: what is of another run says nothing of this one
-			c.e.c.Logger.Warn("a runner said what is not of the run", "runner", c.runner, "run", c.req.ID(), "err", err)
+			if foreign++; foreign == 1 {
+				c.e.c.Logger.Warn("a runner said what is not of the run", "runner", c.runner, "run", c.req.ID(), "err", err)
+			}
+			if foreign > maxForeign {
+				c.tell("stop")
+				return wire.Answer{}, fmt.Errorf("%w: runner %s said %d things that are not of the run", executor.ErrUnknown, c.runner, foreign)
+			}
 			continue
 		}
+		heard = time.Now()
 		if m.Reply != "" {
 			_ = m.Respond(nil) // one that is lost is asked for again
 		}

@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -204,47 +206,83 @@ func TestDrainGoesOn(t *testing.T) {
 }
 
 // M01: what a runner says of another run is nothing of this one, be it a refusal or an
-// answer.
+// answer. One that says such things without end ends the run as unknown, and fills no log.
 func TestWordsOfAnotherRun(t *testing.T) {
 	t.Parallel()
-	g := newGround(t, "one")
-	e := g.executor(nil)
-	handed := make(chan []byte, 1) // the run's text
-	begun := func(c *nats.Conn, m *nats.Msg) {
-		text := <-handed
-		run, err := wire.ReadRun(bytes.NewReader(text), int64(len(text)))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		say := func(kind, of string, body []byte) {
-			e := message(string(body), "Tracon-Kind", kind, "Tracon-Run", of, "Tracon-Size", strconv.Itoa(len(body)), "Tracon-SHA256", hash(body))
-			e.Subject = m.Reply
-			_ = c.PublishMsg(e)
-		}
-		refusal, err := wire.Problem{Code: "malformed", NotStarted: true}.Encode()
-		if err != nil {
-			t.Error(err)
-		}
-		own, err := exits(run, "of this run").Encode()
-		if err != nil {
-			t.Error(err)
-		}
-		say("problem", "another", refusal)
-		say("answer", "another", []byte("{}"))
-		say("answer", run.More.ID, own)
+	for _, tt := range []struct {
+		name   string
+		others int
+		want   error
+	}{
+		{"some", 2, nil},
+		{"without end", 5000, executor.ErrUnknown},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log lines
+			g := newGround(t, "one")
+			e := g.executor(func(c *fleet.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			handed := make(chan []byte, 1) // the run's text
+			begun := func(c *nats.Conn, m *nats.Msg) {
+				text := <-handed
+				run, err := wire.ReadRun(bytes.NewReader(text), int64(len(text)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				say := func(kind, of string, body []byte) {
+					e := message(string(body), "Tracon-Kind", kind, "Tracon-Run", of, "Tracon-Size", strconv.Itoa(len(body)), "Tracon-SHA256", hash(body))
+					e.Subject = m.Reply
+					_ = c.PublishMsg(e)
+				}
+				refusal, err := wire.Problem{Code: "malformed", NotStarted: true}.Encode()
+				if err != nil {
+					t.Error(err)
+				}
+				own, err := exits(run, "of this run").Encode()
+				if err != nil {
+					t.Error(err)
+				}
+				for range tt.others / 2 {
+					say("problem", "another", refusal)
+					say("answer", "another", []byte("{}"))
+				}
+				say("answer", run.More.ID, own)
+			}
+			g.rawRunnerThat("one", func(c *nats.Conn) map[string]func(*nats.Msg) *nats.Msg {
+				return map[string]func(*nats.Msg) *nats.Msg{
+					at + "offer.>":        func(*nats.Msg) *nats.Msg { return message(`{"runner":"one","member":"0","lacks":false}`) },
+					at + "at.one.0.put":   func(m *nats.Msg) *nats.Msg { handed <- m.Data; return message("") },
+					at + "at.one.0.begin": func(m *nats.Msg) *nats.Msg { begun(c, m); return nil },
+				}
+			})
+			res, err := e.Execute(t.Context(), g.request(executortest.Order{}))
+			if !errors.Is(err, tt.want) || tt.want == nil && string(res.Stdout) != "of this run" {
+				t.Errorf("M01: got %q, %v, want the answer of this run, or %v", res.Stdout, err, tt.want)
+			}
+			if n := log.count("not of the run"); n != 1 {
+				t.Errorf("it is told %d times, want once", n)
+			}
+		})
 	}
-	g.rawRunnerThat("one", func(c *nats.Conn) map[string]func(*nats.Msg) *nats.Msg {
-		return map[string]func(*nats.Msg) *nats.Msg{
-			at + "offer.>":        func(*nats.Msg) *nats.Msg { return message(`{"runner":"one","member":"0","lacks":false}`) },
-			at + "at.one.0.put":   func(m *nats.Msg) *nats.Msg { handed <- m.Data; return message("") },
-			at + "at.one.0.begin": func(m *nats.Msg) *nats.Msg { begun(c, m); return nil },
-		}
-	})
-	res, err := e.Execute(t.Context(), g.request(executortest.Order{}))
-	if err != nil || string(res.Stdout) != "of this run" {
-		t.Errorf("M01: got %q, %v, want the answer of this run", res.Stdout, err)
-	}
+}
+
+// lines is a log that is counted.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
 }
 
 // M09: an answer that says that the run had a lower tier than was asked for does not

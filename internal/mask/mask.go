@@ -57,6 +57,9 @@ func (m *Masker) Bytes(b []byte, cut bool) []byte {
 	return out
 }
 
+// Longest returns how many bytes the longest of what is masked has.
+func (m *Masker) Longest() int { return m.longest }
+
 // Text is Bytes for a whole text.
 func (m *Masker) Text(s string) string { return string(m.Bytes([]byte(s), false)) }
 

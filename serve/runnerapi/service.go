@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -149,14 +150,17 @@ func (s *Service) Run(ctx context.Context, peer gate.Peer, run wire.Run, got bun
 	if untold && !s.started.add(owner(peer), run.More.ID) {
 		return wire.Answer{}, ErrRepeated
 	}
+	end, seen := func() {}, false
 	if show != nil && run.More != nil {
 		d.Live = gate.NewLive(0)
-		defer showRun(run, d.Live, show)()
+		end = sync.OnceFunc(showRun(run, d.Live, func(o wire.Output) { seen = true; show(o) }))
+		defer end()
 	}
 	out, err := s.c.Runner.Deliver(ctx, d)
+	end()
 	if err != nil {
 		err = &runError{admitted: out.ID != "", err: err}
-		if untold && s.Problem(run, err).NotStarted {
+		if untold && !seen && s.Problem(run, err).NotStarted { // of what was seen nobody says so
 			s.started.forget(owner(peer), run.More.ID)
 		}
 		return wire.Answer{}, err

@@ -27,10 +27,12 @@ type showing struct {
 	live *gate.Live
 	show func(wire.Output)
 
-	held   [len(streams)][]byte // to be shown
+	held   [len(streams)]held // to be shown
 	shown  [len(streams)]int
-	cut    int64 // bytes beyond a bound, which are not shown
-	told   int64 // of both streams, what whoever is shown them knows of
+	full   [len(streams)]bool // no more of it is shown, and end tells of the rest
+	lost   int64              // bytes of both streams before what comes next, that are not shown
+	cut    int64              // bytes that came, and are not shown because of a bound
+	told   int64              // of both streams, what whoever is shown them knows of
 	pieces int
 }
 
@@ -71,52 +73,90 @@ func (s *showing) follow() {
 	}
 }
 
+// held is what came of one stream since its last piece: at most two parts with a gap
+// between them. A gap is told where it is: who masks what comes from here goes by it.
+type held struct {
+	parts [2][]byte
+	lost  int64 // before the second
+}
+
+func (h *held) len() int { return len(h.parts[0]) + len(h.parts[1]) }
+
 func (s *showing) hold(c gate.Chunk) {
 	for i, stream := range streams {
-		if stream.of == c.Stream {
-			n := min(len(c.Data), s.most-s.shown[i]-len(s.held[i])) // a label may be longer than the secret in whose place it stands
-			s.held[i] = append(s.held[i], c.Data[:n]...)
-			s.cut += int64(len(c.Data) - n)
+		if stream.of != c.Stream {
+			continue
 		}
+		if s.full[i] {
+			s.cut += int64(len(c.Data))
+			continue
+		}
+		h, last := &s.held[i], 0
+		if h.lost > 0 {
+			last = 1
+		}
+		switch {
+		case c.Lost == 0:
+		case h.len() == 0:
+			s.lost += c.Lost
+		default: // what came between two gaps is in the one gap that they become
+			h.lost += c.Lost + int64(len(h.parts[1]))
+			s.cut += int64(len(h.parts[1]))
+			h.parts[1], last = nil, 1
+		}
+		n := min(len(c.Data), s.most-s.shown[i]-h.len()) // a label may be longer than the secret in whose place it stands
+		h.parts[last] = append(h.parts[last], c.Data[:n]...)
+		s.cut += int64(len(c.Data) - n)
+		s.full[i] = n < len(c.Data)
 	}
 }
 
 // flush shows what is held, and reports whether anything was.
 func (s *showing) flush() (any bool) {
-	for i, stream := range streams {
-		for len(s.held[i]) > 0 {
-			data := s.held[i][:min(len(s.held[i]), wire.MaxPiece)]
-			s.held[i] = s.held[i][len(data):]
-			any = true
-			if s.pieces == wire.MaxPieces-1 { // the last is for end
-				s.cut += int64(len(data))
-				continue
+	for i := range streams {
+		h := s.held[i]
+		s.held[i] = held{}
+		any = any || h.len() > 0
+		for part, data := range h.parts {
+			if part == 1 {
+				s.lost += h.lost
 			}
-			s.piece(stream.name, data)
-			s.shown[i] += len(data)
+			for ; len(data) > 0; data = data[min(len(data), wire.MaxPiece):] {
+				s.piece(i, data[:min(len(data), wire.MaxPiece)])
+			}
 		}
-		s.held[i] = nil
 	}
 	return any
 }
 
 // end tells of what was lost behind the last piece.
 func (s *showing) end() {
+	s.lost = s.live.Dropped() + s.cut
 	if s.offset() > s.told {
-		s.piece(wire.Stdout, []byte{})
+		s.say(wire.Stdout, []byte{})
 	}
 }
 
 // offset is how many bytes were shown or lost.
 func (s *showing) offset() int64 {
-	all := s.live.Dropped() + s.cut
+	all := s.lost
 	for _, n := range s.shown {
 		all += int64(n)
 	}
 	return all
 }
 
-func (s *showing) piece(stream string, data []byte) {
+// piece shows data of a stream, unless only the last piece is left, which is for end.
+func (s *showing) piece(i int, data []byte) {
+	if s.pieces == wire.MaxPieces-1 {
+		s.cut += int64(len(data))
+		return
+	}
+	s.say(streams[i].name, data)
+	s.shown[i] += len(data)
+}
+
+func (s *showing) say(stream string, data []byte) {
 	o := wire.Output{ID: s.id, Stream: stream, Offset: s.offset(), Data: data}
 	s.pieces++
 	s.told = o.Offset + int64(len(data))

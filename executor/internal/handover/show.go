@@ -57,12 +57,12 @@ func (s *Show) Take(o wire.Output) error {
 	s.pieces++
 	s.bytes[o.Stream] += len(o.Data)
 	live := s.req.Live()
-	live.Lost(o.Offset - s.at)
-	s.at = o.Offset + int64(len(o.Data))
 	stream := gate.Stdout
 	if o.Stream == wire.Stderr {
 		stream = gate.Stderr
 	}
+	live.Lost(stream, o.Offset-s.at)
+	s.at = o.Offset + int64(len(o.Data))
 	live.Send(stream, o.Data)
 	return nil
 }
