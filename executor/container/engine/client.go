@@ -59,7 +59,7 @@ func dial(ctx context.Context, address string) (*api, error) {
 		},
 	}
 	c, err := client.New(client.WithHost(address), client.WithHTTPClient(&http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}),
-		client.WithUserAgent("tracon"), client.WithResponseHook(bound))
+		client.WithUserAgent("tracon"), client.WithHTTPResponseHook(bound))
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}

@@ -13,7 +13,6 @@ import (
 const (
 	room       = 1 << 22
 	scratch    = 3 << 20
-	scratchMax = 1<<20 - 1<<12
 	kept       = room - 1<<12
 	recordSize = 72
 )
