@@ -65,13 +65,17 @@ func startRegistry(ts *testscript.TestScript, neg bool, args []string) {
 // a registry, layout:DIR, or saved:FILE for what docker save writes.
 func packImage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
-		ts.Fatalf("usage: pack TARGET LAYER... [NAME=VALUE...]")
+		ts.Fatalf("usage: pack TARGET LAYER... [NAME=VALUE...] [for:PLATFORM]")
 	}
 	o := imagecase.Options{Compress: func(b []byte) []byte { return b }, User: "1000:1000", Entrypoint: []string{"/bin/sh", "-c", "exit 9"}}
 	var layers [][]byte
 	for _, arg := range args[1:] {
 		if strings.Contains(arg, "=") {
 			o.Env = append(o.Env, arg)
+			continue
+		}
+		if platform, ok := strings.CutPrefix(arg, "for:"); ok {
+			o.Platform = platform
 			continue
 		}
 		layer, err := imagecase.TarFolder(ts.MkAbs(arg))

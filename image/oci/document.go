@@ -38,8 +38,11 @@ type Platform struct {
 	Variant      string `json:"variant,omitempty"`
 }
 
-// String returns it as people write it, such as linux/arm64/v8.
+// String returns it as people write it, such as linux/arm64/v8; of the zero Platform "".
 func (p Platform) String() string {
+	if p == (Platform{}) {
+		return ""
+	}
 	return strings.TrimSuffix(p.OS+"/"+p.Architecture+"/"+p.Variant, "/")
 }
 

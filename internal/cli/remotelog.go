@@ -150,10 +150,10 @@ func (r *remote) Runtime(ctx context.Context, name string, _ bool) (daemon.Runti
 }
 
 // ImportRuntime sends the archive: a folder is refused before.
-func (r *remote) ImportRuntime(ctx context.Context, n admin.Naming, _ string, archive io.Reader, _ oci.Options) (daemon.Imported, error) {
+func (r *remote) ImportRuntime(ctx context.Context, n admin.Naming, _ string, archive io.Reader, o oci.Options) (daemon.Imported, error) {
 	bar := r.progress("bytes sent")
 	defer bar.done()
-	out, err := r.platform.ImportRuntime(ctx, n.Name, n.Replace, n.Reason, &counted{r: archive, show: bar.show})
+	out, err := r.platform.ImportRuntime(ctx, n.Name, n.Replace, n.Reason, o.Platform.String(), &counted{r: archive, show: bar.show})
 	if errors.Is(err, client.Conflict) {
 		return daemon.Imported{}, admin.ErrNamed
 	}
@@ -163,8 +163,18 @@ func (r *remote) ImportRuntime(ctx context.Context, n admin.Naming, _ string, ar
 	return daemon.Imported{Runtime: ofRuntime(out.Runtime), Before: out.Before, Skipped: append([]string{}, out.Skipped...), Left: out.Left}, nil
 }
 
-// PullRuntime has the parts of the image here, and sends them on as an archive.
+// PullRuntime has the parts of the image here, and sends them on as an archive: for the
+// platform that was asked for, else for that of the server.
 func (r *remote) PullRuntime(ctx context.Context, n admin.Naming, reference string, from registry.Options, o oci.Options) (out daemon.Imported, err error) {
+	if o.Platform == (oci.Platform{}) {
+		host, _, err := r.platform.Host(ctx)
+		if err != nil && !errors.Is(err, client.Forbidden) { // whoever may not see it says --platform
+			return daemon.Imported{}, r.told(ctx, err, nil)
+		}
+		if o.Platform, err = oci.ParsePlatform(host.Platform); err != nil {
+			return daemon.Imported{}, fmt.Errorf("what the server is: %w", err)
+		}
+	}
 	dir, err := os.MkdirTemp("", "tracon-pull-")
 	if err != nil {
 		return daemon.Imported{}, err
@@ -185,7 +195,7 @@ func (r *remote) PullRuntime(ctx context.Context, n admin.Naming, reference stri
 		defer close(over)
 		to.CloseWithError(parts.WriteArchive(ctx, to))
 	}()
-	out, err = r.ImportRuntime(ctx, n, "", archive, oci.Options{})
+	out, err = r.ImportRuntime(ctx, n, "", archive, oci.Options{Platform: o.Platform})
 	archive.Close()
 	<-over
 	return out, err

@@ -40,7 +40,7 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.BoolVar(&f.replace, "replace", false, "take the name from another root file system")
 	fs.StringVar(&f.reason, "reason", "", "why, for the log")
-	fs.StringVar(&f.platform, "platform", "", "of an image for several, such as linux/arm64 (default linux and this machine's processor)")
+	fs.StringVar(&f.platform, "platform", "", "of an image for several, such as linux/arm64 (default linux and the processor of who keeps it)")
 	fs.StringVar(&f.size, "max-size", "", "size of all files, such as 8GiB (default 4GiB)")
 	fs.IntVar(&f.entries, "max-entries", 0, "files, folders and links (default 200000)")
 	fs.IntVar(&f.path, "max-path", 0, "bytes of one path (default 1024)")

@@ -60,8 +60,12 @@ func (a apiHost) Runtimes(ctx context.Context) ([]client.Runtime, error) {
 	return list, nil
 }
 
-func (a apiHost) ImportRuntime(ctx context.Context, n admin.Naming, archive io.Reader) (client.ImportedRuntime, error) {
-	made, err := a.h.ImportRuntime(ctx, n, "", archive, oci.Options{})
+func (a apiHost) ImportRuntime(ctx context.Context, n admin.Naming, platform string, archive io.Reader) (client.ImportedRuntime, error) {
+	p, err := oci.ParsePlatform(platform)
+	if err != nil {
+		return client.ImportedRuntime{}, badImage{err}
+	}
+	made, err := a.h.ImportRuntime(ctx, n, "", archive, oci.Options{Platform: p})
 	if errors.Is(err, image.ErrContent) {
 		err = badImage{err}
 	}

@@ -94,9 +94,11 @@ type Host interface {
 	// Runtimes returns the runtimes, by name.
 	Runtimes(ctx context.Context) ([]client.Runtime, error)
 
-	// ImportRuntime unpacks the tar archive and gives it the name in n. Its errors are
-	// those of admin.Admin.NameRuntime, and image.ErrContent, whose text is shown.
-	ImportRuntime(ctx context.Context, n admin.Naming, archive io.Reader) (client.ImportedRuntime, error)
+	// ImportRuntime unpacks the tar archive and gives it the name in n. An image in it must
+	// be made for the platform, such as linux/arm64; empty: linux and this machine's
+	// processor. Its errors are those of admin.Admin.NameRuntime, and image.ErrContent,
+	// whose text is shown.
+	ImportRuntime(ctx context.Context, n admin.Naming, platform string, archive io.Reader) (client.ImportedRuntime, error)
 
 	// RemoveRuntime takes the name away. Its errors are those of admin.Admin.RemoveRuntime.
 	RemoveRuntime(ctx context.Context, actor, name, reason string) (client.RemovedRuntime, error)

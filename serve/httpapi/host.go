@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -60,6 +61,9 @@ func (s *server) getHost(ctx context.Context, _ access.Principal, _ *struct{}) (
 	out := client.Host{Enabled: h.Enabled, Interpreters: map[string]client.Interpreter{}, Network: string(h.Network), RequireWalls: h.RequireWalls,
 		TrustClaimed: h.TrustClaimed, Fixed: s.fixed(),
 		Content: client.ContentLimits{FileBytes: l.FileBytes, TotalBytes: l.TotalBytes, Files: l.Files, Depth: l.Depth, PathBytes: l.PathBytes}}
+	if s.Host != nil {
+		out.Platform = "linux/" + runtime.GOARCH
+	}
 	for ext, in := range h.Interpreters {
 		out.Interpreters[ext] = client.Interpreter{Path: in.Path, Name: in.Name, Digest: in.Digest, Image: in.Image}
 	}
@@ -198,9 +202,10 @@ func (s *server) getRuntime(ctx context.Context, _ access.Principal, in *struct 
 }
 
 func (s *server) importRuntime(ctx context.Context, p access.Principal, in *struct {
-	Runtime string `path:"runtime" maxLength:"512"`
-	Replace bool   `query:"replace" doc:"take the name from another root file system"`
-	Reason  string `query:"reason" maxLength:"4096"`
+	Runtime  string `path:"runtime" maxLength:"512"`
+	Replace  bool   `query:"replace" doc:"take the name from another root file system"`
+	Reason   string `query:"reason" maxLength:"4096"`
+	Platform string `query:"platform" maxLength:"64" pattern:"^linux/[a-z0-9_]+(/[a-z0-9_.]+)?$" doc:"what an image in layers must be made for, such as linux/arm64; none: the host's"`
 }) (*tagged[client.ImportedRuntime], error) {
 	if s.Host == nil {
 		return nil, errNotOffered()
@@ -209,7 +214,7 @@ func (s *server) importRuntime(ctx context.Context, p access.Principal, in *stru
 	control := http.NewResponseController(c.writer)
 	_ = control.SetReadDeadline(time.Now().Add(runtimeTime))
 	body := &remembers{Reader: c.request.Body}
-	made, err := s.Host.ImportRuntime(ctx, admin.Naming{Actor: p.Actor, Name: in.Runtime, Reason: in.Reason, Replace: in.Replace}, body)
+	made, err := s.Host.ImportRuntime(ctx, admin.Naming{Actor: p.Actor, Name: in.Runtime, Reason: in.Reason, Replace: in.Replace}, in.Platform, body)
 	_ = control.SetReadDeadline(time.Time{})
 	switch {
 	case err != nil && body.err != nil:

@@ -47,7 +47,7 @@ func (d desk) Runtimes(ctx context.Context) ([]client.Runtime, error) {
 	return list, err
 }
 
-func (d desk) ImportRuntime(ctx context.Context, n admin.Naming, archive io.Reader) (client.ImportedRuntime, error) {
+func (d desk) ImportRuntime(ctx context.Context, n admin.Naming, _ string, archive io.Reader) (client.ImportedRuntime, error) {
 	b, err := io.ReadAll(archive)
 	if err != nil {
 		return client.ImportedRuntime{}, err

@@ -189,9 +189,10 @@ func (c *Client) Runtime(ctx context.Context, name string) (r Runtime, etag stri
 	return r, etag, err
 }
 
-// ImportRuntime imports a root file system from a tar archive and names it.
-func (c *Client) ImportRuntime(ctx context.Context, name string, replace bool, reason string, archive io.Reader) (i ImportedRuntime, err error) {
-	q := params("reason", reason)
+// ImportRuntime imports a root file system from a tar archive and names it. Platform is what
+// an image in layers must be made for, such as linux/arm64; empty: [Host.Platform].
+func (c *Client) ImportRuntime(ctx context.Context, name string, replace bool, reason, platform string, archive io.Reader) (i ImportedRuntime, err error) {
+	q := params("reason", reason, "platform", platform)
 	if replace {
 		q.Set("replace", "true")
 	}

@@ -70,6 +70,7 @@ type Host struct {
 	TrustClaimed bool                   `json:"trustClaimed,omitempty"`
 	Content      ContentLimits          `json:"content"`
 	Fixed        bool                   `json:"fixed,omitempty" doc:"the host's configuration file says it, so it cannot be changed here"`
+	Platform     string                 `json:"platform,omitempty" doc:"what an image in layers is made for that becomes a runtime here, such as linux/amd64"`
 }
 
 // ContentLimits bound the files of a skill.
