@@ -55,6 +55,8 @@ func TestEveryVerbTakesJSON(t *testing.T) {
 		{words: "audit receipt check receipt", fails: true},
 		{words: "audit export"},
 		{words: "audit history nowhere", fails: true},
+		{words: "microvm prepare --kernel nowhere --modules nowhere", fails: true},
+		{words: "microvm show", fails: true}, // nothing is prepared
 		{words: "audit rotate-key"},
 		{words: "audit accept-loss --reason x", fails: true},
 		{words: "retention show"},

@@ -17,9 +17,6 @@ func (a *app) microvmCmd() *cobra.Command {
 		a.microvmPrepareCmd(), a.microvmShowCmd())
 }
 
-// kitHere says why a server is not asked.
-const kitHere = "what machines start from lies in the data folder of this machine"
-
 func (a *app) microvmPrepareCmd() *cobra.Command {
 	var from daemon.KernelSource
 	cmd := &cobra.Command{
@@ -80,12 +77,8 @@ func (a *app) microvmShowCmd() *cobra.Command {
 
 // atKit does f in the data folder of this machine, and shows what came of it.
 func (a *app) atKit(cmd *cobra.Command, use daemon.Use, f func(context.Context, *daemon.House) (daemon.Machines, error)) error {
-	return a.atHere(cmd, use, kitHere, func(ctx context.Context, b backend) error {
-		here, ok := b.(*local)
-		if !ok {
-			return errors.New(kitHere)
-		}
-		m, err := f(ctx, here.h)
+	return a.houseTo(cmd, use, func(ctx context.Context, h *daemon.House) error {
+		m, err := f(ctx, h)
 		if err != nil {
 			return err
 		}

@@ -66,6 +66,8 @@ var places = []struct {
 	{"key show aaaaaaaaaaaaaaaa", asked, asked},
 	{"key rotate aaaaaaaaaaaaaaaa", asked, asked},
 	{"key revoke aaaaaaaaaaaaaaaa", asked, asked},
+	{"microvm prepare", "works on this machine alone", folder},
+	{"microvm show", "works on this machine alone", folder},
 	{"tenant create acme", asked, asked},
 	{"tenant list", asked, asked},
 	{"tenant show acme", asked, asked},

@@ -9,7 +9,7 @@ import (
 // programmer where to look, and a user nothing.
 var rooms = []string{
 	"access", "admin", "audit", "box", "broker", "bundle", "calls", "client", "config", "conformance", "container", "daemon",
-	"executor", "fleet", "fsck", "gate", "grant", "handover", "holder", "httpapi", "hub", "idempotency", "image", "instance",
+	"engine", "executor", "fleet", "fsck", "gate", "grant", "handover", "holder", "httpapi", "hub", "idempotency", "image", "instance",
 	"interpreter", "keep", "kit", "limit", "mcpserver", "memstore", "microvm", "notary", "notes", "observe", "oci", "oidc", "outbound", "ownfile",
 	"params", "postgres", "process", "registry", "remote", "retention", "rootfs", "runnerapi", "runs", "sandbox", "schema", "skill", "slot",
 	"spool", "sqlite", "sqlstore", "store", "strictjson", "strictyaml", "telemetry", "ticket", "toolcall", "toolset",
