@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -175,16 +174,11 @@ func (r *remote) PullRuntime(ctx context.Context, n admin.Naming, reference stri
 			return daemon.Imported{}, fmt.Errorf("what the server is: %w", err)
 		}
 	}
-	dir, err := os.MkdirTemp("", "tracon-pull-")
+	scratch, remove, err := pullFolder()
 	if err != nil {
 		return daemon.Imported{}, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	scratch, err := os.OpenRoot(dir)
-	if err != nil {
-		return daemon.Imported{}, err
-	}
-	defer scratch.Close()
+	defer func() { err = errors.Join(err, remove()) }()
 	parts, err := registry.Pull(ctx, reference, scratch, from, o)
 	if err != nil {
 		return daemon.Imported{}, err
