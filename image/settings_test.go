@@ -107,7 +107,7 @@ func TestSettingsAltered(t *testing.T) {
 		{"given to one without", nil, func(f string) error { return os.WriteFile(f, other, 0o400) }, false},
 		{"a folder", nil, func(f string) error { return os.Mkdir(f, 0o700) }, false},
 		{"a link", nil, func(f string) error { return os.Symlink("manifest", f) }, false},
-		{"endless", nil, func(f string) error { return errors.Join(os.WriteFile(f, nil, 0o400), os.Truncate(f, 1<<40)) }, false},
+		{"endless", nil, func(f string) error { return errors.Join(os.WriteFile(f, nil, 0o600), os.Truncate(f, 1<<40)) }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, at := newStore(t)
