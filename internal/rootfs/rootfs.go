@@ -151,6 +151,9 @@ func (m *maker) libraries(path string) error {
 	if err != nil {
 		return nil // a static one
 	}
+	if slices.Contains(names, "libc.so.6") {
+		names = append(names, "libgcc_s.so.1") // the C library loads it where a thread ends by itself, and dies without it
+	}
 	for _, name := range names {
 		found := ""
 		for _, pattern := range []string{"/lib/*-linux-gnu/", "/usr/lib/*-linux-gnu/", "/lib64/", "/usr/lib64/", "/lib/", "/usr/lib/"} {
