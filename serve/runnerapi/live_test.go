@@ -280,3 +280,35 @@ func TestLiveHangUp(t *testing.T) {
 		t.Error("the run goes on")
 	}
 }
+
+// R21, M06: a run of which something was shown is not let in again, even if its executor
+// says that it did not start; one of which nothing was shown is.
+func TestShownIsStarted(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		shows bool
+		want  error
+	}{
+		{"something was shown", true, runnerapi.ErrRepeated},
+		{"nothing was shown", false, executor.ErrUnavailable},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newService(t, func(_ context.Context, req executor.Request) (executor.Result, error) {
+				if tt.shows {
+					req.Live().Send(gate.Stdout, []byte("x"))
+				}
+				return executor.Result{}, executor.ErrUnavailable
+			}, nil)
+			run, b := closure(t, bundle.File{Path: "scripts/run.py", Data: []byte("pass\n")})
+			run.More.Files, run.More.Declaration = wire.FilesOf(b.Files()), b.Declaration()
+			peer := gate.Peer{Name: "one", Tenants: []string{"acme"}}
+			var err error
+			for range 2 {
+				_, err = s.Run(t.Context(), peer, run, bundle.Bundle{}, func(wire.Output) {})
+			}
+			if !errors.Is(err, tt.want) {
+				t.Errorf("sent again: %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
