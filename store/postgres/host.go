@@ -174,11 +174,12 @@ func (h *Host) Close(ctx context.Context, left bool) error {
 	h.wg.Wait()
 	h.watch.Stop()
 	h.lose()
-	query := `DELETE FROM host_instance WHERE n = $1`
+	var err error
 	if left {
-		query = `UPDATE host_instance SET expires = 0 WHERE n = $1`
+		_, err = h.db.ExecContext(ctx, `UPDATE host_instance SET expires = 0 WHERE n = $1`, h.n)
+	} else {
+		err = forget(ctx, h.db, h.n)
 	}
-	_, err := h.db.ExecContext(ctx, query, h.n)
 	if err == nil && !left {
 		h.s.host.Store(nil) // whoever runs nothing may change things as everybody
 	}
@@ -255,8 +256,30 @@ func (h *Host) bury(ctx context.Context, n int64) error {
 	if err := h.o.Bury(ctx, d); err != nil {
 		return fmt.Errorf("closing what host %s left: %w", d.ID, err)
 	}
-	_, err = conn.ExecContext(ctx, `DELETE FROM host_instance WHERE n = $1`, n)
-	return err
+	return forget(ctx, conn, n)
+}
+
+// forget takes away the host n, and with it the rows of its slots. Others sweep those and
+// give them slots in an order of their own, so it waits for its turn as they do: each
+// would come to wait for the other.
+func forget(ctx context.Context, db interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}, n int64) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, `SELECT 1 FROM host_instance WHERE n = $1 FOR UPDATE`, n); err != nil { // before the turn: a change of its may have to end
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1, `+schema+`)`, slotsKey); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM host_instance WHERE n = $1`, n); err != nil {
+		return err
+	}
+	return tx.Commit()
 }
 
 // fence sees to it that the host n changes nothing any more. A change of its that

@@ -245,6 +245,60 @@ func expire(t testing.TB, address, id string, ago time.Duration) {
 	}
 }
 
+// TestForgottenInTurn: B9, whoever closes what a dead host left takes the rows of its slots
+// away in its turn, and no deadlock with one who sweeps them comes of it.
+func TestForgottenInTurn(t *testing.T) {
+	address := pgserver.New(t)
+	if err := open(t, address).Close(); err != nil { // makes the tables
+		t.Fatal(err)
+	}
+	db := raw(t, address)
+	execSQL(t, db, `INSERT INTO host_instance (id, size, expires, fenced, slots, slots_per_tenant, queue, queue_per_tenant) VALUES ('dead', 0, 0, 0, 2, 2, 2, 2)`)
+	execSQL(t, db, `INSERT INTO slot_lease (instance, tenant, waits) SELECT n, 'a', 1 FROM host_instance, generate_series(1, 2)`)
+	turn, err := raw(t, address).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = turn.Rollback() }()
+	do := func(query string) {
+		t.Helper()
+		if _, err := turn.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(postgres.TakeTurn)
+	do(`DELETE FROM slot_lease WHERE n = (SELECT MAX(n) FROM slot_lease)`)
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		heir := &aHost{st: open(t, address)}
+		var err error
+		heir.Host, err = heir.st.Join(t.Context(), postgres.HostOptions{ID: "heir", Lease: long, Logger: slog.New(slog.DiscardHandler), Bury: func(context.Context, postgres.Dead) error { return nil }})
+		if err != nil {
+			t.Error(errors.Join(err, heir.st.Close()))
+			return
+		}
+		if err := errors.Join(heir.Close(context.Background(), false), heir.st.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for waits := 0; waits == 0; {
+		select {
+		case <-joined:
+			t.Fatal("it waits for no turn")
+		default:
+		}
+		if err := db.QueryRow(`SELECT COUNT(*) FROM pg_locks WHERE NOT granted`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(`DELETE FROM slot_lease`)
+	if err := turn.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	<-joined
+}
+
 // TestPausedHost: B9, a host that was paused past its lease has lost its slots to
 // others. What it ran is told to stop, and it takes part again with new ones.
 func TestPausedHost(t *testing.T) {
