@@ -58,7 +58,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Logf("the server's log: %s", line)
 			}
 		}
-		_ = os.RemoveAll(folder)
+		gone(folder)
 	})
 	var started struct{ Address, Socket string }
 	if err := json.NewDecoder(out).Decode(&started); err != nil {
@@ -67,6 +67,17 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("ADDRESS", started.Address)
 	ts.Setenv("SOCKET", "unix://"+started.Socket)
 	ts.Setenv("SERVED", filepath.Dir(started.Socket))
+}
+
+// gone removes the folder of a server that was killed: what it had started may write there
+// for a moment yet.
+func gone(folder string) {
+	for range 600 {
+		if os.RemoveAll(folder) == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // both WORDS... says `tracon WORDS` to the local data folder ($WORK/here) and to the
