@@ -69,6 +69,9 @@ no signature of the keys.`,
 			bar := a.progress("entries checked")
 			h, err := audit.VerifyHistory(exported(r, bar.show), proofs...)
 			bar.done()
+			if err == nil && h.Entries == 0 { // such as what a failed export left
+				return hint(errors.New("there is no entry, so nothing was checked"), "name what `tracon audit export` wrote; - is standard input")
+			}
 			return a.tellHistory(h, err)
 		},
 	})
