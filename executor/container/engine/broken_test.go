@@ -196,13 +196,13 @@ func TestBrokenBefore(t *testing.T) {
 				{"gone on create", "/containers/create", drop, engine.ErrEngine},
 				{"nonsense on create", "/containers/create", answer(201, `{"Id":`), engine.ErrEngine},
 				{"nothing on create", "/containers/create", answer(201, `{}`), engine.ErrEngine},
-				{"no image", "/containers/create", answer(404, `{"message":"No such image"}`), engine.ErrImage},
 				{"hanging on attach", "/attach", hang, errGaveUp},
 				{"nonsense on attach", "/attach", answer(200, `hello`), engine.ErrEngine},
 				{"gone on attach", "/attach", drop, engine.ErrEngine},
 				{"hanging on start", "/start", hang, errGaveUp},
 				{"failing on start", "/start", answer(500, `{"message":"OCI runtime create failed"}`), engine.ErrEngine},
 				{"silent after start", "/start", answer(204, ``), errGaveUp},
+				{"no image", "/containers/create", answer(404, `{"message":"No such image"}`), engine.ErrImage}, // the last: it has the image looked for again
 			} {
 				t.Run(tc.name, func(t *testing.T) {
 					req, _ := admit(t, "echo never\n", time.Minute)
