@@ -103,6 +103,12 @@ func (p Principal) Check(what Permission) error {
 	return fmt.Errorf("%w: it takes %s", ErrDenied, what)
 }
 
+// Same reports whether p is whom other is: of the same tenant, and the same actor. Roles
+// and keys may be others: whose key was replaced is who they were.
+func (p Principal) Same(other Principal) bool {
+	return p.Tenant == other.Tenant && p.Actor == other.Actor
+}
+
 // Covers reports whether p may hand roles and scopes on to a key of tenant, empty for
 // the platform's: nobody hands on what he does not hold. The platform makes keys for
 // tenants, which it does not hold itself, by [WriteTenants]; a tenant's principal makes
@@ -125,8 +131,8 @@ func (p Principal) Covers(tenant string, roles []Role, scopes []Permission) bool
 	return true
 }
 
-// list is the roles for people.
-func list(roles []Role) string {
+// List is the roles for people: their names with commas.
+func List(roles []Role) string {
 	names := make([]string, len(roles))
 	for i, r := range roles {
 		names[i] = string(r)
@@ -138,11 +144,11 @@ func list(roles []Role) string {
 // role, each is one, and each scope is something that they give.
 func checkRoles(roles []Role, scopes []Permission) error {
 	if len(roles) == 0 {
-		return fmt.Errorf("%w: no role is named; the roles are %s", ErrInvalid, list(Roles()))
+		return fmt.Errorf("%w: no role is named; the roles are %s", ErrInvalid, List(Roles()))
 	}
 	for i, r := range roles {
 		if !slices.Contains(Roles(), r) {
-			return fmt.Errorf("%w: %q is no role; the roles are %s", ErrInvalid, r, list(Roles()))
+			return fmt.Errorf("%w: %q is no role; the roles are %s", ErrInvalid, r, List(Roles()))
 		}
 		if slices.Contains(roles[:i], r) {
 			return fmt.Errorf("%w: the role %s stands twice", ErrInvalid, r)
@@ -150,7 +156,7 @@ func checkRoles(roles []Role, scopes []Permission) error {
 	}
 	for i, what := range scopes {
 		if !slices.ContainsFunc(roles, func(r Role) bool { return slices.Contains(grants[r], what) }) {
-			return fmt.Errorf("%w: the roles %s do not give the scope %q", ErrInvalid, list(roles), what)
+			return fmt.Errorf("%w: the roles %s do not give the scope %q", ErrInvalid, List(roles), what)
 		}
 		if slices.Contains(scopes[:i], what) {
 			return fmt.Errorf("%w: the scope %s stands twice", ErrInvalid, what)

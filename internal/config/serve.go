@@ -87,7 +87,7 @@ var serveSettings = []Setting{
 				}
 				at := strings.LastIndexByte(pair, '=')
 				if at <= 0 || !slices.Contains(access.Roles(), access.Role(pair[at+1:])) {
-					return fmt.Errorf("%q names no role; write one such as platform-team: platform; there is: %v", pair, access.Roles())
+					return fmt.Errorf("%q names no role; write one such as platform-team: platform; there is: %s", pair, access.List(access.Roles()))
 				}
 				c.Serve.OIDCRoles[pair[:at]] = access.Role(pair[at+1:])
 			}

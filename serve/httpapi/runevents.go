@@ -91,11 +91,12 @@ func (s *server) follow(ctx context.Context, f *runs.Follower, w *eventWriter) {
 	}
 }
 
-// still reports whether who asked would be let in now: a key may be revoked meanwhile (T11).
+// still reports whether who asked would be let in now as who they were: a key may be
+// revoked meanwhile, and a token be another's (T11).
 func (s *server) still(ctx context.Context) bool {
 	c := callOf(ctx)
 	p, err := s.authenticate(c.request, Again(s.Authenticator))
-	return err == nil && p.Tenant == c.principal.Tenant && access.Check(ctx, s.Authorizer, p, access.ReadRuns) == nil
+	return err == nil && p.Same(c.principal) && access.Check(ctx, s.Authorizer, p, access.ReadRuns) == nil
 }
 
 // eventTime is how long a reader may take nothing of a stream.

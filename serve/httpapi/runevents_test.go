@@ -153,10 +153,11 @@ func (f *frames) text() string {
 	return f.Body.String()
 }
 
-// leaver knows everybody, and from some time on not the leaver.
+// leaver knows everybody, and from some time on not the leaver, or takes the leaver's
+// token for somebody else's.
 type leaver struct {
 	tokens
-	gone atomic.Bool
+	gone, another atomic.Bool
 }
 
 func (l *leaver) Authenticate(r *http.Request) (access.Principal, error) {
@@ -164,12 +165,23 @@ func (l *leaver) Authenticate(r *http.Request) (access.Principal, error) {
 	if p.Actor == "leaver" && l.gone.Load() {
 		return access.Principal{}, ErrUnauthenticated
 	}
+	if p.Actor == "leaver" && l.another.Load() {
+		p.Actor = "somebody else"
+	}
 	return p, err
 }
 
 // T11: in a stream in which nothing happens a comment comes every 15 seconds, and whose
-// key is revoked meanwhile reads no further. The run goes on.
+// key is revoked meanwhile, or is somebody else's of the tenant, reads no further. The run
+// goes on.
 func TestFollowerWhoMayNoMore(t *testing.T) {
+	t.Run("revoked", func(t *testing.T) { leaves(t, func(l *leaver) { l.gone.Store(true) }) })
+	t.Run("somebody else's", func(t *testing.T) { leaves(t, func(l *leaver) { l.another.Store(true) }) })
+}
+
+// leaves has a reader of a stream be let in no more as who they were.
+func leaves(t *testing.T, turn func(*leaver)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ex := newHeld()
 		who := &leaver{tokens: people()}
@@ -193,7 +205,7 @@ func TestFollowerWhoMayNoMore(t *testing.T) {
 		if rec.Header().Get("Content-Type") != "text/event-stream" || !strings.Contains(rec.text(), "event: output\ndata: {\"stream\":\"stdout\",\"text\":\"hel\"}\n\n") {
 			t.Errorf("the stream is %v %q", rec.Header(), rec.text())
 		}
-		who.gone.Store(true)
+		turn(who)
 		began := time.Now()
 		<-ended
 		if got := time.Since(began); got > heartbeat {

@@ -80,7 +80,7 @@ func (s *server) stillMay(r *http.Request, as access.Principal) func(context.Con
 	return func(ctx context.Context) error {
 		p, err := Again(s.Authenticator)(r.WithContext(ctx))
 		switch {
-		case errors.Is(err, ErrUnauthenticated), err == nil && (p.Tenant != as.Tenant || p.Actor != as.Actor):
+		case errors.Is(err, ErrUnauthenticated), err == nil && !p.Same(as):
 			return fmt.Errorf("%w: the credential of the call holds no longer", gate.ErrDenied)
 		case err != nil:
 			return err

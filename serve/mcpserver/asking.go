@@ -103,7 +103,7 @@ func (h *Handler) stillMay(r *http.Request, as access.Principal, need access.Per
 		switch {
 		case err != nil:
 			return err
-		case !known, p.Tenant != as.Tenant, p.Actor != as.Actor:
+		case !known, !p.Same(as):
 			return fmt.Errorf("%w: the credential of the call holds no longer", gate.ErrDenied)
 		}
 		if err := access.Check(ctx, h.c.Authorizer, p, need); err != nil {

@@ -112,7 +112,7 @@ func New(c Config) (*Verifier, error) {
 	}
 	for name, role := range c.Roles {
 		if name == "" || !slices.Contains(access.Roles(), role) {
-			return nil, fmt.Errorf("oidc: %q is mapped to %q, which is no role; there is: %v", name, role, access.Roles())
+			return nil, fmt.Errorf("oidc: %q is mapped to %q, which is no role; there is: %s", name, role, access.List(access.Roles()))
 		}
 	}
 	return &Verifier{c: c, patience: refreshWait, ask: newAsker(reach, u.Scheme == "http", c.TLS)}, nil
