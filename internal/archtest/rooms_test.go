@@ -101,6 +101,7 @@ var rooms = map[string]rule{
 	"internal/config":      {"access bundle gate grant internal/strictyaml", "", false, "the file: parse, defaults, origins"},
 	"internal/conformance": {"bundle executor executor/executortest executor/executortest/hostile executor/interpreter gate internal/id internal/outbound wire", "", false, "the suites against an executor or a runner that is deployed; no wing, so that a binary may hold it"},
 	"internal/daemon":      {". access admin audit audit/notary bundle executor executor/container executor/container/engine executor/fleet executor/interpreter executor/microvm executor/microvm/kit executor/process executor/remote executor/sandbox fsck gate grant idempotency image image/oci image/registry internal/broker internal/config internal/id internal/instance internal/ownfile internal/spool internal/strictjson internal/telemetry internal/turns internal/witness observe retention schema serve/httpapi serve/httpapi/client serve/mcpserver serve/limit serve/oidc serve/runnerapi serve/runs skill slot store store/memstore store/postgres store/sqlite toolset wire wire/ticket", "golang.org/x/sys", false, "THE WIRING: the one room that names concrete stores and executors"},
+	"internal/enginecase":  {"", "", true, "container engines apart from the machine's own, for tests and benchmarks"},
 	"internal/execfile":    {"", "", true, "programs that tests write and execute at once"},
 	"internal/faults":      {"", "", true, "it has tests alone: the real binary, under failing calls and kills"},
 	"internal/gatecase":    {"access audit bundle gate grant internal/id store/memstore", "", true, "the denial table, for the tests of gate and of the runner"},
@@ -163,20 +164,20 @@ var testLibraries = []string{"github.com/anishathalye/porcupine", "github.com/go
 
 // suites are the rooms that are there for tests. Of them, a binary links those alone
 // that an operator runs: see TestBinaryLinksNoTests.
-var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/gatecase", "internal/hostcase", "internal/imagecase", "internal/rootfs", "internal/pgserver", "internal/runnercase", "internal/toolcase", "store/storetest"}
+var suites = []string{"executor/executortest", "executor/executortest/bare", "executor/executortest/hostile", "internal/enginecase", "internal/gatecase", "internal/hostcase", "internal/imagecase", "internal/rootfs", "internal/pgserver", "internal/runnercase", "internal/toolcase", "store/storetest"}
 
 // bans are packages of the standard library that only some rooms may import.
 // A name that ends in "/..." covers those below it.
 var bans = map[string]struct{ rooms, why string }{
-	"os/exec":        {"executor/... internal/hostcase internal/pgserver internal/runnercase", "only executors start processes, and what serves tests"},
+	"os/exec":        {"executor/... internal/enginecase internal/hostcase internal/pgserver internal/runnercase", "only executors start processes, and what serves tests"},
 	"math/rand":      {"", "what is guessed from outside must come from crypto/rand"},
 	"math/rand/v2":   {"", "what is guessed from outside must come from crypto/rand"},
 	"unsafe":         {"executor/...", "memory is the compiler's"},
 	"net/http/pprof": {"", "it registers itself with the default server"},
-	"net/http":       {"examples/embed executor/container/engine executor/remote image/registry internal/cli internal/conformance internal/daemon internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
-	"net":            {"executor/container/engine executor/executortest/hostile executor/fleet internal/broker internal/cli internal/daemon internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
+	"net/http":       {"examples/embed executor/container/engine executor/remote image/registry internal/cli internal/conformance internal/daemon internal/enginecase internal/outbound internal/telemetry internal/witness observe serve/...", "the doors to the network are those of serve; a witness must be elsewhere"},
+	"net":            {"executor/container/engine executor/executortest/hostile executor/fleet internal/broker internal/cli internal/daemon internal/enginecase internal/outbound internal/witness serve/... store/postgres", "the doors to the network are those of serve; the hostile suite listens on loopback to see who comes, and a store tells by its errors that a connection was lost"},
 	"encoding/gob":   {"", "its decoder is not made for what strangers send"},
-	"testing":        {"internal/gatecase internal/hostcase internal/pgserver internal/runnercase internal/toolcase store/storetest", "a binary does not link testing"},
+	"testing":        {"internal/enginecase internal/gatecase internal/hostcase internal/pgserver internal/runnercase internal/toolcase store/storetest", "a binary does not link testing"},
 	"database/sql":   {"store/...", "SQL is the stores'"},
 	"runtime/debug":  {"internal/cli internal/daemon", "the version comes from the build, and is read once"},
 	"log":            {"examples/...", "log/slog, with what may be logged"},

@@ -14,6 +14,7 @@ import (
 	"github.com/tracon-go/tracon/executor/container"
 	"github.com/tracon-go/tracon/executor/container/engine"
 	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/internal/enginecase"
 )
 
 // BenchmarkStart compares how long a script that does nothing takes from the call to its
@@ -30,7 +31,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	crun, err := exec.LookPath("crun")
 	if err != nil {
-		need(b, err)
+		enginecase.Need(b, err)
 	}
 	c, err := container.New(container.Config{Engine: crun, Runtime: filepath.Join(b.TempDir(), "run"), Images: r.store})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/tracon-go/tracon/executor/container/engine"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/enginecase"
 )
 
 // A proxy stands before an engine, and breaks one thing at a time.
@@ -45,7 +46,7 @@ func stand(t *testing.T, d *daemon) *proxy {
 	pass := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", "engine" },
 		Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			c, err := new(net.Dialer).DialContext(ctx, "unix", d.socket())
+			c, err := new(net.Dialer).DialContext(ctx, "unix", d.Socket())
 			if err == nil {
 				p.mu.Lock()
 				p.conns[c] = true
@@ -110,7 +111,7 @@ func admit(t testing.TB, text string, timeout time.Duration) (executor.Request, 
 // asker returns a client of the tests' own.
 func asker(t testing.TB, d *daemon) *client.Client {
 	t.Helper()
-	c, err := client.New(client.WithHost(d.address()))
+	c, err := client.New(client.WithHost(d.Address()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,12 +135,12 @@ func containers(t testing.TB, c *client.Client) (ids []string) {
 // soon waits until the condition holds.
 func soon(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(waitTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(enginecase.WaitTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if holds() {
 			return
 		}
 	}
-	t.Errorf("after %s it is still not so: %s", waitTime, what)
+	t.Errorf("after %s it is still not so: %s", enginecase.WaitTime, what)
 }
 
 // withEngines reports whether this test run may start engines: as root, and where tests
@@ -301,9 +302,9 @@ func TestRestartedEngine(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			d := fresh(t, name, t.TempDir())
+			d := enginecase.New(t, name, t.TempDir())
 			defer func() {
-				if err := errors.Join(d.kill(), d.clean()); err != nil {
+				if err := d.End(); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -313,7 +314,7 @@ func TestRestartedEngine(t *testing.T) {
 			killed := make(chan error)
 			go func() {
 				<-live.Chunks()
-				killed <- d.kill()
+				killed <- d.Kill()
 			}()
 			if _, err := e.Execute(t.Context(), req); !errors.Is(err, executor.ErrUnknown) {
 				t.Errorf("got %v", err)
@@ -324,7 +325,7 @@ func TestRestartedEngine(t *testing.T) {
 			if _, err := e.Execute(t.Context(), req); !errors.Is(err, executor.ErrUnavailable) || !errors.Is(err, engine.ErrEngine) {
 				t.Errorf("while the engine is gone: %v", err)
 			}
-			if err := d.start(); err != nil {
+			if err := d.Start(); err != nil {
 				t.Fatal(err)
 			}
 			ask := asker(t, d)

@@ -102,7 +102,7 @@ func TestKilledHost(t *testing.T) {
 			}
 			runtime := filepath.Join(t.TempDir(), "run")
 			cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
-			cmd.Env = append(os.Environ(), hostAddress+"="+d.address(), hostRuntime+"="+runtime, hostImages+"="+r.store.Dir(), hostDigest+"="+r.digest.String())
+			cmd.Env = append(os.Environ(), hostAddress+"="+d.Address(), hostRuntime+"="+runtime, hostImages+"="+r.store.Dir(), hostDigest+"="+r.digest.String())
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

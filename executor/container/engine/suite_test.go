@@ -16,11 +16,12 @@ import (
 	"github.com/tracon-go/tracon/executor/container/engine"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/internal/enginecase"
 	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // names are those of the engines that this executor is shown to drive.
-var names = []string{"docker", "podman"}
+var names = enginecase.Names
 
 // open returns an executor of the engine, with the runtime of the tests.
 func open(t testing.TB, d *daemon, c engine.Config) *engine.Executor {
@@ -29,7 +30,7 @@ func open(t testing.TB, d *daemon, c engine.Config) *engine.Executor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Address, c.Images = cmp.Or(c.Address, d.address()), r.store
+	c.Address, c.Images = cmp.Or(c.Address, d.Address()), r.store
 	if c.Ready == nil {
 		c.Ready = []bundle.Digest{r.digest}
 	}
@@ -60,7 +61,7 @@ func root() bool { return os.Geteuid() == 0 }
 // has a folder of its own for them; that of Podman is everybody's.
 func leftovers(t testing.TB, d *daemon, ask *client.Client) []string {
 	left := containers(t, ask)
-	for _, pattern := range []string{"/sys/fs/cgroup/*" + d.cgroup() + "/*", "/sys/fs/cgroup" + d.cgroup() + "/*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/*" + d.Cgroup() + "/*", "/sys/fs/cgroup" + d.Cgroup() + "/*"} {
 		paths, _ := filepath.Glob(pattern)
 		for _, p := range paths {
 			if info, err := os.Stat(p); err == nil && info.IsDir() {
