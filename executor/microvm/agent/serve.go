@@ -31,10 +31,10 @@ func (a *agent) say(t frame.Type, b []byte) error {
 
 // serve returns a *failure for what the host is to be told.
 func (a *agent) serve() error {
-	if err := a.say(frame.Hello, []byte(frame.Greeting)); err != nil {
-		return err
+	o, err := a.await()
+	if err == nil {
+		err = a.take(o)
 	}
-	o, err := a.take()
 	if err != nil {
 		return at(frame.Take, err)
 	}
@@ -63,18 +63,37 @@ type order struct {
 	skill, inputs            []bundle.File
 }
 
-func (a *agent) take() (*order, error) {
-	t, b, err := frame.Told(a.port)
-	if err != nil {
-		return nil, err
+// await greets the host until that gives the order. Here a machine is saved: what was
+// restored of it is told so, and has the time and its own chance before it greets again.
+func (a *agent) await() (*order, error) {
+	for {
+		if err := a.say(frame.Hello, []byte(frame.Greeting)); err != nil {
+			return nil, err
+		}
+		t, b, err := frame.Told(a.port)
+		if err != nil {
+			return nil, err
+		}
+		switch t {
+		case frame.Order:
+			o := &order{}
+			return o, json.Unmarshal(b, &o.Orders)
+		case frame.Wake:
+			now, seed, err := frame.ParseWake(b)
+			if err == nil {
+				err = refresh(now, seed)
+			}
+			if err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf("the host began with %q", byte(t))
+		}
 	}
-	o := &order{}
-	if t != frame.Order {
-		return nil, fmt.Errorf("the host began with %q", byte(t))
-	}
-	if err := json.Unmarshal(b, &o.Orders); err != nil {
-		return nil, err
-	}
+}
+
+// take takes the data that the order says.
+func (a *agent) take(o *order) (err error) {
 	data := &stream{port: a.port}
 	next := func(n int) []byte {
 		b := make([]byte, n)
@@ -91,9 +110,9 @@ func (a *agent) take() (*order, error) {
 		o.inputs = append(o.inputs, bundle.File{Path: f.Path, Data: next(f.Size)})
 	}
 	if err == nil {
-		err = o.refresh()
+		err = refresh(o.Time, o.seed)
 	}
-	return o, err
+	return err
 }
 
 // A stream is what the host's data frames hold.
@@ -122,8 +141,8 @@ func (s *stream) Read(p []byte) (int, error) {
 const reseed = 0x5207
 
 // refresh gives the machine the time, and chance that no other machine has.
-func (o *order) refresh() error {
-	ts := unix.NsecToTimespec(o.Time)
+func refresh(now int64, seed []byte) error {
+	ts := unix.NsecToTimespec(now)
 	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &ts); err != nil {
 		return err
 	}
@@ -133,10 +152,10 @@ func (o *order) refresh() error {
 	}
 	defer f.Close()
 	const head = 8 // struct rand_pool_info: how many bits, how many bytes, and these
-	pool := make([]byte, head+len(o.seed))
-	*(*int32)(unsafe.Pointer(&pool[0])) = int32(8 * len(o.seed))
-	*(*int32)(unsafe.Pointer(&pool[4])) = int32(len(o.seed))
-	copy(pool[head:], o.seed)
+	pool := make([]byte, head+len(seed))
+	*(*int32)(unsafe.Pointer(&pool[0])) = int32(8 * len(seed))
+	*(*int32)(unsafe.Pointer(&pool[4])) = int32(len(seed))
+	copy(pool[head:], seed)
 	for _, call := range []struct {
 		what uintptr
 		arg  unsafe.Pointer

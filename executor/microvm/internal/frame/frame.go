@@ -12,7 +12,7 @@ type Type byte
 
 // What an agent says, in this order.
 const (
-	Hello   Type = 'H' // [Greeting]
+	Hello   Type = 'H' // [Greeting]; once more for each Wake
 	Started Type = 'S' // nothing: the interpreter has begun
 	Failed  Type = 'F' // a Failure, in place of Started
 	Stdout  Type = '1' // some of that stream, a byte at least
@@ -26,13 +26,14 @@ const (
 
 // What a host says.
 const (
+	Wake  Type = 'w' // what [WakeBytes] writes, before an Order, to a machine that was restored
 	Order Type = 'o' // an [Orders] in JSON, once
 	Data  Type = 'd' // what an order says that follows, in as many frames as it takes
 	Fetch Type = 'f' // a file of the listing: its number (4 bytes) and how many bytes of it at most (8 bytes)
 )
 
 // Greeting is what an agent of this version says first.
-const Greeting = "tracon-microvm/1"
+const Greeting = "tracon-microvm/2"
 
 // Bounds of a frame, in bytes.
 const (
@@ -187,6 +188,24 @@ func ParseEnd(b []byte) (End, error) {
 		return End{}, fmt.Errorf("%w: an ending that is none", ErrFrame)
 	}
 	return End{b[0], b[1], b[2] == 1, binary.BigEndian.Uint32(b[3:])}, nil
+}
+
+// SeedBytes is how much chance a machine is given at a time.
+const SeedBytes = 64
+
+const timeBytes = 8
+
+// WakeBytes writes the time, in nanoseconds since 1970, and the chance.
+func WakeBytes(now int64, seed [SeedBytes]byte) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(now)), seed[:]...)
+}
+
+// ParseWake reads what WakeBytes writes.
+func ParseWake(b []byte) (now int64, seed []byte, err error) {
+	if len(b) != timeBytes+SeedBytes {
+		return 0, nil, fmt.Errorf("%w: it is woken with %d bytes", ErrFrame, len(b))
+	}
+	return int64(binary.BigEndian.Uint64(b)), b[timeBytes:], nil
 }
 
 // ParseFetch reads which file is asked for, and how many bytes of it.

@@ -64,6 +64,13 @@ func TestRound(t *testing.T) {
 	if n, most, err := ParseFetch(FetchBytes(7, 1<<40)); err != nil || n != 7 || most != 1<<40 {
 		t.Errorf("got %d, %d, %v", n, most, err)
 	}
+	seed := [SeedBytes]byte{1, SeedBytes - 1: 2}
+	if now, got, err := ParseWake(WakeBytes(1<<60, seed)); err != nil || now != 1<<60 || [SeedBytes]byte(got) != seed {
+		t.Errorf("got %d, %v, %v", now, got, err)
+	}
+	if _, _, err := ParseWake(make([]byte, SeedBytes)); !errors.Is(err, ErrFrame) {
+		t.Errorf("a wake that is cut: %v", err)
+	}
 	want := []Entry{
 		{Parent: 2, Name: "a", Kind: Folder, Later: true}, {Parent: 2, Name: "b", Kind: Regular, Size: 1 << 40, Twice: true},
 		{Parent: 3, Name: strings.Repeat("x", MaxName), Kind: Link, Foreign: true}, {Parent: 0, Name: "ü\n", Kind: Other, Closed: true},

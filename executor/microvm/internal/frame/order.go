@@ -2,7 +2,7 @@ package frame
 
 // Orders is all that an agent is told, once: which files to lay out, and what to
 // start. Behind it come, as Data, the bytes of: the seed, standard input, the
-// declaration, the skill's files, the inputs. An agent trusts it.
+// declaration, the skill's files, the inputs. An agent trusts it. The seed is SeedBytes.
 type Orders struct {
 	Seed        int    `json:"seed"` // bytes of it
 	Time        int64  `json:"time"` // nanoseconds since 1970
