@@ -126,7 +126,7 @@ func (s *Store) Call(ctx context.Context, tenant, id string) (r toolcall.Record,
 const behindAll = "\U0010FFFF"
 
 // Calls implements [toolcall.Store].
-func (s *Store) Calls(ctx context.Context, tenant string, f toolcall.Filter) (found []toolcall.Record, err error) {
+func (s *Store) Calls(ctx context.Context, tenant string, f toolcall.Filter) ([]toolcall.Record, error) {
 	limit, err := keep.Limit(f.Limit, toolcall.DefaultLimit)
 	if err != nil {
 		return nil, err
@@ -134,30 +134,9 @@ func (s *Store) Calls(ctx context.Context, tenant string, f toolcall.Filter) (fo
 	if f.Before == "" {
 		f.Before = behindAll
 	}
-	err = s.reads(ctx, "the records of calls", func() error {
-		found = nil
-		var rows *sql.Rows
-		var err error
-		if f.Skill == "" {
-			rows, err = s.read[calls].QueryContext(ctx, tenant, f.Before, limit)
-		} else {
-			rows, err = s.read[callsOfSkill].QueryContext(ctx, tenant, f.Skill, f.Before, limit)
-		}
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			r, err := scanCall(rows, tenant)
-			if err != nil {
-				return err
-			}
-			found = append(found, r)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
+	scan := func(row scanner) (toolcall.Record, error) { return scanCall(row, tenant) }
+	if f.Skill == "" {
+		return list(ctx, s, "the records of calls", scan, calls, tenant, f.Before, limit)
 	}
-	return found, nil
+	return list(ctx, s, "the records of calls", scan, callsOfSkill, tenant, f.Skill, f.Before, limit)
 }

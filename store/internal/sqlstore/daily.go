@@ -20,7 +20,7 @@ func (w *writer) count(ctx context.Context, r toolcall.Record) error {
 }
 
 // DailyCalls implements [toolcall.Meter].
-func (s *Store) DailyCalls(ctx context.Context, tenant string, f toolcall.DailyFilter) (found []toolcall.Daily, err error) {
+func (s *Store) DailyCalls(ctx context.Context, tenant string, f toolcall.DailyFilter) ([]toolcall.Daily, error) {
 	limit, err := keep.Limit(f.Limit, toolcall.DefaultLimit)
 	if err != nil {
 		return nil, err
@@ -34,27 +34,16 @@ func (s *Store) DailyCalls(ctx context.Context, tenant string, f toolcall.DailyF
 			*b.day = dayOf(b.at)
 		}
 	}
-	err = s.reads(ctx, "what the calls came to", func() error {
-		found = nil
-		rows, err := s.read[daily].QueryContext(ctx, tenant, f.Skill, from, to, before, f.AfterSkill, limit)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var u toolcall.Daily
-			var day, duration, waited int64
-			if err := rows.Scan(&day, &u.Skill, &u.Calls, &u.Succeeded, &duration, &waited, &u.OutputBytes); err != nil {
-				return err
-			}
-			u.Day = time.Unix(day*24*60*60, 0).UTC()
-			u.Duration, u.Waited = time.Duration(duration)*time.Microsecond, time.Duration(waited)*time.Microsecond
-			found = append(found, u)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
+	return list(ctx, s, "what the calls came to", scanDaily, daily, tenant, f.Skill, from, to, before, f.AfterSkill, limit)
+}
+
+func scanDaily(row scanner) (toolcall.Daily, error) {
+	var u toolcall.Daily
+	var day, duration, waited int64
+	if err := row.Scan(&day, &u.Skill, &u.Calls, &u.Succeeded, &duration, &waited, &u.OutputBytes); err != nil {
+		return toolcall.Daily{}, err
 	}
-	return found, nil
+	u.Day = time.Unix(day*24*60*60, 0).UTC()
+	u.Duration, u.Waited = time.Duration(duration)*time.Microsecond, time.Duration(waited)*time.Microsecond
+	return u, nil
 }

@@ -26,8 +26,6 @@ func timeOf(n sql.Null[int64]) time.Time {
 	return time.UnixMicro(n.V).UTC()
 }
 
-type scanner interface{ Scan(dest ...any) error }
-
 // scanGrant reads grantColumns. What cannot be a grant is an error, not a grant
 // that permits something else.
 func scanGrant(row scanner) (grant.Grant, error) {
@@ -158,29 +156,10 @@ func (s *Store) GrantByID(ctx context.Context, tenant, id string) (g grant.Grant
 }
 
 // Grants implements [grant.Book].
-func (s *Store) Grants(ctx context.Context, tenant string, f grant.Filter) (found []grant.Grant, err error) {
+func (s *Store) Grants(ctx context.Context, tenant string, f grant.Filter) ([]grant.Grant, error) {
 	limit, err := keep.Limit(f.Limit, grant.DefaultLimit)
 	if err != nil {
 		return nil, err
 	}
-	err = s.reads(ctx, "the grants", func() error {
-		found = nil
-		rows, err := s.read[grantsOfTenant].QueryContext(ctx, tenant, f.Skill, limit, f.Before)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			g, err := scanGrant(rows)
-			if err != nil {
-				return err
-			}
-			found = append(found, g)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	return list(ctx, s, "the grants", scanGrant, grantsOfTenant, tenant, f.Skill, limit, f.Before)
 }

@@ -143,32 +143,21 @@ func (s *Store) Sweep(ctx context.Context, before time.Time, limit int) (n int, 
 }
 
 // Left implements [idempotency.Store].
-func (s *Store) Left(ctx context.Context, instance idempotency.Instance, limit int) (left []idempotency.Claim, err error) {
-	if limit, err = keep.Limit(limit, idempotency.DefaultSweep); err != nil || instance == "" {
+func (s *Store) Left(ctx context.Context, instance idempotency.Instance, limit int) ([]idempotency.Claim, error) {
+	limit, err := keep.Limit(limit, idempotency.DefaultSweep)
+	if err != nil || instance == "" {
 		return nil, err
 	}
-	err = s.reads(ctx, "what keys were begun", func() error {
-		left = nil
-		rows, err := s.read[leftClaims].QueryContext(ctx, instance, limit)
-		if err != nil {
-			return err
+	scan := func(row scanner) (idempotency.Claim, error) {
+		c := idempotency.Claim{Instance: instance}
+		var begun int64
+		if err := row.Scan(&c.Tenant, &c.Key, &c.Run, &begun); err != nil {
+			return idempotency.Claim{}, err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			c := idempotency.Claim{Instance: instance}
-			var begun int64
-			if err := rows.Scan(&c.Tenant, &c.Key, &c.Run, &begun); err != nil {
-				return err
-			}
-			c.At = time.UnixMicro(begun).UTC()
-			left = append(left, c)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
+		c.At = time.UnixMicro(begun).UTC()
+		return c, nil
 	}
-	return left, nil
+	return list(ctx, s, "what keys were begun", scan, leftClaims, instance, limit)
 }
 
 // Beginner implements [idempotency.Store].

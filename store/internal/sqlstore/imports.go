@@ -88,36 +88,16 @@ func (s *Store) Versions(ctx context.Context, tenant, skill string, limit int) (
 	if err != nil {
 		return nil, err
 	}
-	return s.versions(ctx, "the versions of a skill", versionsOfSkill, tenant, skill, limit)
+	return list(ctx, s, "the versions of a skill", scanAlone, versionsOfSkill, tenant, skill, limit)
 }
 
 // Skills implements [admin.Imports].
 func (s *Store) Skills(ctx context.Context, tenant string) ([]admin.Version, error) {
-	return s.versions(ctx, "the imported skills", skillsOfTenant, tenant)
+	return list(ctx, s, "the imported skills", scanAlone, skillsOfTenant, tenant)
 }
 
-func (s *Store) versions(ctx context.Context, what string, which statement, args ...any) (found []admin.Version, err error) {
-	err = s.reads(ctx, what, func() error {
-		found = nil
-		rows, err := s.read[which].QueryContext(ctx, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			v, err := scanVersion(rows)
-			if err != nil {
-				return err
-			}
-			found = append(found, v)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
-}
+// scanAlone is scanVersion where a version is all of a row.
+func scanAlone(row scanner) (admin.Version, error) { return scanVersion(row) }
 
 // now returns the newest version of the skill, unless it is a deletion, and
 // whether its content has the file path.

@@ -100,31 +100,12 @@ func (s *Store) oneKey(ctx context.Context, id string, which statement, args ...
 }
 
 // Keys implements [access.Book].
-func (s *Store) Keys(ctx context.Context, tenant string, f access.KeyFilter) (found []access.Key, err error) {
+func (s *Store) Keys(ctx context.Context, tenant string, f access.KeyFilter) ([]access.Key, error) {
 	limit, err := keep.Limit(f.Limit, access.DefaultLimit)
 	if err != nil {
 		return nil, err
 	}
-	err = s.reads(ctx, "the keys", func() error {
-		found = nil
-		rows, err := s.read[keysOfTenant].QueryContext(ctx, tenant, f.Before, limit)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			k, err := scanKey(rows)
-			if err != nil {
-				return err
-			}
-			found = append(found, k)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	return list(ctx, s, "the keys", scanKey, keysOfTenant, tenant, f.Before, limit)
 }
 
 // AddKey implements [access.Book].

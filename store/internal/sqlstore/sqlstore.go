@@ -169,6 +169,33 @@ func (s *Store) reads(ctx context.Context, what string, f func() error) error {
 	return nil
 }
 
+type scanner interface{ Scan(dest ...any) error }
+
+// list reads the rows that a statement gives for args, each by scan, whose first error
+// ends it: nothing is told of rows where one cannot be read.
+func list[T any](ctx context.Context, s *Store, what string, scan func(scanner) (T, error), which statement, args ...any) (found []T, err error) {
+	err = s.reads(ctx, what, func() error {
+		found = nil // of a connection that was lost
+		rows, err := s.read[which].QueryContext(ctx, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			one, err := scan(rows)
+			if err != nil {
+				return err
+			}
+			found = append(found, one)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
 // explain returns the cause of ctx for an error that came of its end, and else
 // what the dialect says.
 func (s *Store) explain(ctx context.Context, err error) error {

@@ -84,37 +84,21 @@ func (s *Store) SetTenant(ctx context.Context, t access.Tenant, after int64, ent
 }
 
 // Tenants implements [access.Book].
-func (s *Store) Tenants(ctx context.Context, f access.TenantFilter) (found []access.Tenant, err error) {
+func (s *Store) Tenants(ctx context.Context, f access.TenantFilter) ([]access.Tenant, error) {
 	limit, err := keep.Limit(f.Limit, access.DefaultLimit)
 	if err != nil {
 		return nil, err
 	}
-	err = s.reads(ctx, "the tenants", func() error {
-		found = nil
-		rows, err := s.read[tenantsBehind].QueryContext(ctx, f.After, limit)
-		if err != nil {
-			return err
+	scan := func(row scanner) (access.Tenant, error) {
+		var name string
+		var revision int64
+		var text []byte
+		if err := row.Scan(&name, &revision, &text); err != nil {
+			return access.Tenant{}, err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var name string
-			var revision int64
-			var text []byte
-			if err := rows.Scan(&name, &revision, &text); err != nil {
-				return err
-			}
-			t, err := readTenant(name, revision, text)
-			if err != nil {
-				return err
-			}
-			found = append(found, t)
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		return nil, err
+		return readTenant(name, revision, text)
 	}
-	return found, nil
+	return list(ctx, s, "the tenants", scan, tenantsBehind, f.After, limit)
 }
 
 // Kept implements [admin.Quotas].
