@@ -110,6 +110,7 @@ func scripts(t *testing.T, p testscript.Params, more func(*testscript.Env) error
 	}
 	p.RequireExplicitExec, p.RequireUniqueNames = true, true
 	p.Setup = func(env *testscript.Env) error {
+		env.Values[theTest{}] = env.T()
 		home := filepath.Join(env.WorkDir, "home")
 		env.Setenv("HOME", home)
 		env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))

@@ -58,7 +58,7 @@ func newServed(t *testing.T, env map[string]string) *served {
 	}
 	t.Cleanup(func() {
 		s.kill()
-		if err := os.RemoveAll(folder); err != nil {
+		if err := gone(folder); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {

@@ -29,6 +29,9 @@ var serverCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"certificate": certificate,
 }
 
+// theTest is the key of a script's test.
+type theTest struct{}
+
 // serve [VARIABLE=VALUE]... starts `tracon serve` with a data folder of its own, and
 // returns when it serves. It sets ADDRESS, SOCKET and SERVED, the data folder, which
 // has the platform's first key in first.key, and ends it with the script. With
@@ -58,7 +61,9 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Logf("the server's log: %s", line)
 			}
 		}
-		gone(folder)
+		if err := gone(folder); err != nil {
+			ts.Value(theTest{}).(testscript.T).Fatal(err) // a script fails in its lines alone
+		}
 	})
 	var started struct{ Address, Socket string }
 	if err := json.NewDecoder(out).Decode(&started); err != nil {
@@ -70,14 +75,23 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // gone removes the folder of a server that was killed: what it had started may write there
-// for a moment yet.
-func gone(folder string) {
+// for a moment yet, and nobody but root removes from a runtime, which is read-only, before
+// it is made writable.
+func gone(folder string) error {
+	var err error
 	for range 600 {
-		if os.RemoveAll(folder) == nil {
-			return
+		_ = filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				_ = os.Chmod(path, 0o700)
+			}
+			return nil // what cannot be walked cannot be removed, which tells it
+		})
+		if err = os.RemoveAll(folder); err == nil {
+			return nil
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+	return err
 }
 
 // both WORDS... says `tracon WORDS` to the local data folder ($WORK/here) and to the
