@@ -187,14 +187,18 @@ func (e *Executor) stage(j job) (r *staged, err error) {
 	return r, err
 }
 
+// rlimitNumbers are the limits of a process that a container gets, by their names in the
+// specification.
+var rlimitNumbers = map[string]int{
+	"RLIMIT_CORE": unix.RLIMIT_CORE, "RLIMIT_CPU": unix.RLIMIT_CPU, "RLIMIT_NOFILE": unix.RLIMIT_NOFILE, "RLIMIT_MEMLOCK": unix.RLIMIT_MEMLOCK,
+	"RLIMIT_MSGQUEUE": unix.RLIMIT_MSGQUEUE, "RLIMIT_SIGPENDING": unix.RLIMIT_SIGPENDING, "RLIMIT_STACK": unix.RLIMIT_STACK,
+	"RLIMIT_NPROC": unix.RLIMIT_NPROC,
+}
+
 // limit returns a limit, lowered to our own.
 func limit(name string, n uint64) rlimit {
-	what := map[string]int{
-		"RLIMIT_CORE": unix.RLIMIT_CORE, "RLIMIT_CPU": unix.RLIMIT_CPU, "RLIMIT_NOFILE": unix.RLIMIT_NOFILE, "RLIMIT_MEMLOCK": unix.RLIMIT_MEMLOCK,
-		"RLIMIT_MSGQUEUE": unix.RLIMIT_MSGQUEUE, "RLIMIT_SIGPENDING": unix.RLIMIT_SIGPENDING, "RLIMIT_STACK": unix.RLIMIT_STACK,
-	}[name]
 	var own unix.Rlimit
-	if err := unix.Getrlimit(what, &own); err == nil {
+	if err := unix.Getrlimit(rlimitNumbers[name], &own); err == nil {
 		n = min(n, own.Max)
 	}
 	return rlimit{name, n, n}

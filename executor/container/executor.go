@@ -34,6 +34,7 @@ type Executor struct {
 	posture      executor.Posture
 	interpreters interpreter.Opener
 	underWay     *box.UnderWay
+	look         func(pid int, o order, group string) (string, error) // at a container, from outside
 
 	mu     sync.Mutex
 	images map[bundle.Digest]*image.Image // held until Close
@@ -53,7 +54,10 @@ var (
 // One that wraps ErrWall and names the wall and the remedy where one cannot stand:
 // there is no way to run with less. One that wraps ErrEngine where the OCI runtime is
 // not there, is none that this executor drives, or fails.
-func New(c Config) (e *Executor, err error) {
+func New(c Config) (*Executor, error) { return open(c, func(*Executor) {}) }
+
+// open makes an executor that change has changed, before it is proved.
+func open(c Config, change func(*Executor)) (e *Executor, err error) {
 	if c.Space < 0 || c.Processors < 0 {
 		return nil, errors.New("container: a negative limit")
 	}
@@ -76,8 +80,9 @@ func New(c Config) (e *Executor, err error) {
 		return e, err
 	}
 	rules := calls.Base(calls.NoFamily).NoWatches()
-	if e.engine.name == gvisor { // it keeps attributes in its own memory
-		rules = rules.NoAttributes()
+	e.look = e.lookAtFirst
+	if e.engine.name == gvisor {
+		rules, e.look = rules.NoAttributes(), e.lookAtKernel // it keeps attributes in its own memory
 	}
 	e.filter = rules.Filter()
 	if e.shown, err = hostShown(c.Folders); err != nil {
@@ -98,6 +103,7 @@ func New(c Config) (e *Executor, err error) {
 	if !e.limits.HoldsMemory() || !e.limits.HoldsProcesses() || !e.limits.HoldsCPU() {
 		return e, fmt.Errorf("%w: no cgroup limits memory, processes and processor time: %w; give the service a part of the cgroup tree (systemd: Delegate=yes and DelegateSubgroup=)", ErrWall, e.limits.Err)
 	}
+	change(e)
 	if err = e.prove(); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrWall, err)
 	}

@@ -54,7 +54,7 @@ const kernelID = 65534
 // processes see those of that kernel.
 var kernelNamespaces = slices.DeleteFunc(slices.Clone(namespaces), func(n [2]string) bool { return n[0] == "cgroup" })
 
-// lookAtKernel is look for a container of gVisor: the process that said the first word
+// lookAtKernel is lookAtFirst for a container of gVisor: the process that said the first word
 // is its kernel. That it said it means that the container's first process has taken
 // the filter.
 func (e *Executor) lookAtKernel(pid int, _ order, group string) (string, error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracon-go/tracon/executor/internal/box"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,11 +23,7 @@ func (e *Executor) inspect(r *staged, pid int) error {
 		return fmt.Errorf("%w: its first process is not the host's to see: %w", errNotAsItMustBe, err)
 	}
 	r.init, r.initPID = os.NewFile(uintptr(fd), "init"), pid
-	look := e.look
-	if r.order.gvisor {
-		look = e.lookAtKernel
-	}
-	text, err := look(pid, r.order, r.group.Path)
+	text, err := e.look(pid, r.order, r.group.Path)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotAsItMustBe, err)
 	}
@@ -34,10 +31,11 @@ func (e *Executor) inspect(r *staged, pid int) error {
 	return nil
 }
 
-// look returns what was seen, without what differs from run to run.
-func (e *Executor) look(pid int, o order, group string) (string, error) {
+// lookAtFirst looks at the first process of a container, whose kernel is the host's. It
+// returns what was seen, without what differs from run to run.
+func (e *Executor) lookAtFirst(pid int, o order, group string) (string, error) {
 	var seen strings.Builder
-	if err := errors.Join(hasNoRights(&seen, pid, o.ids[1]), hasNamespaces(&seen, pid, namespaces), e.isLimited(pid, group)); err != nil {
+	if err := errors.Join(hasNoRights(&seen, pid, o.ids[1]), hasNamespaces(&seen, pid, namespaces), e.isLimited(pid, group), o.hasRlimits(&seen, pid)); err != nil {
 		return "", err
 	}
 	list, err := mountsOf(pid)
@@ -98,6 +96,22 @@ func (e *Executor) isLimited(pid int, group string) error {
 	}
 	if got := strings.Count(string(text), group+"\n"); got != e.limits.Count() {
 		return fmt.Errorf("it is in %d cgroups of its run, want %d", got, e.limits.Count())
+	}
+	return nil
+}
+
+// hasRlimits holds that a process has the limits of each single one.
+func (o order) hasRlimits(seen *strings.Builder, pid int) error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return err
+	}
+	for _, r := range append(slices.Clip(o.rlimits), rlimit{"RLIMIT_NPROC", uint64(o.processes), uint64(o.processes)}) { // which it took by itself
+		line, err := box.HasRlimit(string(text), rlimitNumbers[r.Type], r.Hard)
+		if err != nil {
+			return err
+		}
+		seen.WriteString(line + "\n")
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ may write-init ': >>/init'
 may see-memory ': </dev/mem'
 may see-shadow ': </etc/shadow'
 may see-root 'cd /root'
+may see-kernel ': </proc/version'
 n=0; for p in /proc/[0-9]*; do n=$((n+1)); done; echo "processes $n"
 [ ! -e /proc/version ] || { read -r v </proc/version; echo "kernel $v"; }
 while read -r name value; do case $name in Cap*|NoNewPrivs:|Uid:) echo "$name $value";; esac; done </proc/self/status
@@ -84,15 +85,18 @@ func (e *Executor) prove() error {
 			return fmt.Errorf("the probe in a container said %q, and not %q", lines, want)
 		}
 	}
-	alone, tier := "processes 1", grant.Sandbox // the first process hides
+	alone, kernel, tier := "processes 1", "not see-kernel", grant.Sandbox // the first process hides
 	if e.engine.name == gvisor {
-		alone, tier = "processes 2", grant.Kernel // or cannot
+		alone, kernel, tier = "processes 2", "may see-kernel", grant.Kernel // or cannot
 		if err := otherKernel(lines); err != nil {
 			return err
 		}
 	}
 	if !slices.Contains(lines, alone) {
 		return fmt.Errorf("the probe saw other processes: %q", lines)
+	}
+	if !slices.Contains(lines, kernel) {
+		return fmt.Errorf("the probe in a container said %q, and not %q", lines, kernel)
 	}
 	if res, err = try("a=0123456789abcdef; while :; do a=$a$a; done"); err != nil || res.Ending != executor.OutOfMemory() {
 		return errors.Join(fmt.Errorf("a probe that takes more memory than its limit: %s", res.Ending), err)

@@ -33,7 +33,9 @@ func TestRootOfUserNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			delegated := delegate(t)
 			folder := filepath.Join(t.TempDir(), "run")
-			if err := errors.Join(os.Chmod(filepath.Dir(filepath.Dir(folder)), 0o755), os.Chmod(filepath.Dir(folder), 0o755), os.Mkdir(folder, 0o700), os.Chown(folder, ordinary, ordinary)); err != nil {
+			temporary := filepath.Join(filepath.Dir(folder), "tmp")
+			if err := errors.Join(os.Chmod(filepath.Dir(filepath.Dir(folder)), 0o755), os.Chmod(filepath.Dir(folder), 0o755), os.Mkdir(folder, 0o700), os.Chown(folder, ordinary, ordinary),
+				os.Mkdir(temporary, 0o755), os.Chown(temporary, ordinary, ordinary)); err != nil {
 				t.Fatal(err)
 			}
 			engine, want := forEverybody(t, find(t, name)), "ran\n"
@@ -41,7 +43,7 @@ func TestRootOfUserNamespace(t *testing.T) {
 			cmd.Env = append(os.Environ(), layoutEnv+"="+strings.Join([]string{"as it is", engine, folder}, "="))
 			if len(delegated) > 0 && !testing.Short() { // the suites
 				cmd = exec.CommandContext(t.Context(), "/proc/self/exe", "-test.short", "-test.run=^(TestConformance|TestHostile|TestKilledContainer)$")
-				cmd.Env = append(os.Environ(), engineEnv+"="+name, "PATH="+filepath.Dir(engine)+":"+os.Getenv("PATH"))
+				cmd.Env = append(os.Environ(), engineEnv+"="+name, "TMPDIR="+temporary, "PATH="+filepath.Dir(engine)+":"+os.Getenv("PATH"))
 				want = "PASS\n"
 			}
 			ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: ordinary, Size: 1}, {ContainerID: 1, HostID: 200_001, Size: 65_536}}
