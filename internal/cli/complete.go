@@ -65,6 +65,51 @@ func (a *app) completeGrant(cmd *cobra.Command, args []string, _ string) (words 
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeRunner completes NAME with the runners of the fleet that answer. What a link to
+// it takes is not waited for longer than a server is.
+func (a *app) completeRunner(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const none = cobra.ShellCompDirectiveNoFileComp
+	c, err := a.load()
+	if err != nil || len(args) > 0 || a.server != "" { // the verb refuses --server
+		return nil, none
+	}
+	ctx, stop := context.WithTimeout(cmd.Context(), completeTime)
+	defer stop()
+	found := make(chan []string, 1)
+	go func() {
+		var words []string
+		list, _ := fleetRunners(ctx, c) // a completion says nothing
+		for _, r := range list {
+			words = append(words, fmt.Sprintf("%s\t%s in pool %s, %d of %d places taken", harmless(r.Name, false), r.State, r.Pool, r.Busy, r.Slots))
+		}
+		found <- words
+	}()
+	select {
+	case words := <-found:
+		return words, none
+	case <-ctx.Done(): // while the link is made, which nothing else ends
+		return nil, none
+	}
+}
+
+// completeRunnerKey completes KEY with the runner's keys in force.
+func (a *app) completeRunnerKey(cmd *cobra.Command, args []string, _ string) (words []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 && a.server == "" {
+		q := *a
+		q.err = io.Discard
+		_ = q.atRunner(cmd, daemon.List, func(_ context.Context, h *daemon.House) error { // a completion says nothing
+			keys, err := h.RunnerKeys()
+			for _, k := range keys {
+				if k.InForce(time.Now()) {
+					words = append(words, k.ID+"\t"+k.Name)
+				}
+			}
+			return err
+		})
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeTime is how long somebody who pressed the tabulator waits for a server.
 const completeTime = 2 * time.Second
 

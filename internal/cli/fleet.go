@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -25,6 +27,28 @@ type fleetRunner struct {
 	Runtimes []string `json:"runtimes"`
 }
 
+// fleetRunners asks the fleet who is there.
+func fleetRunners(ctx context.Context, c *config.Config) (list []fleetRunner, err error) {
+	e, err := daemon.Fleet(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, fmt.Errorf("the fleet: %w", err)
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	all, err := e.Runners(ctx)
+	list = []fleetRunner{}
+	for _, r := range all {
+		one := fleetRunner{Pool: r.Pool, Name: r.Info.Name, Member: r.Member, State: "ready", Busy: r.Info.Busy, Slots: r.Info.Slots, Tier: r.Info.Tier, Runtimes: []string{}}
+		if r.Info.Draining {
+			one.State = "draining"
+		}
+		for _, runtime := range r.Info.Runtimes {
+			one.Runtimes = append(one.Runtimes, runtime.Name)
+		}
+		list = append(list, one)
+	}
+	return list, err
+}
+
 func (a *app) runnerListCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
@@ -33,31 +57,16 @@ func (a *app) runnerListCmd() *cobra.Command {
 there. What a runner tells of itself is its own word.`,
 		Example: `  tracon runner list
   tracon runner list --json`,
-		Args: cobra.NoArgs,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.load()
 			if err != nil {
 				return err
 			}
-			e, err := daemon.Fleet(c, slog.New(slog.DiscardHandler))
-			if err != nil {
-				return fmt.Errorf("the fleet: %w", err)
-			}
-			defer func() { _ = e.Close() }()
-			all, err := e.Runners(cmd.Context())
+			list, err := fleetRunners(cmd.Context(), c)
 			if err != nil {
 				return err
-			}
-			list := []fleetRunner{}
-			for _, r := range all {
-				one := fleetRunner{Pool: r.Pool, Name: r.Info.Name, Member: r.Member, State: "ready", Busy: r.Info.Busy, Slots: r.Info.Slots, Tier: r.Info.Tier, Runtimes: []string{}}
-				if r.Info.Draining {
-					one.State = "draining"
-				}
-				for _, runtime := range r.Info.Runtimes {
-					one.Runtimes = append(one.Runtimes, runtime.Name)
-				}
-				list = append(list, one)
 			}
 			if a.json {
 				return a.printJSON(list)
@@ -77,8 +86,9 @@ func (a *app) runnerDrainCmd() *cobra.Command {
 		Short: "Have a runner of the fleet take no more runs",
 		Long: `Has every runner of that name take no more runs of the fleet. Those under way go on. It
 holds until the runner is started again.`,
-		Example: `  tracon runner drain runner-3`,
-		Args:    cobra.ExactArgs(1),
+		Example:           `  tracon runner drain runner-3`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: a.completeRunner,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.load()
 			if err != nil {
@@ -113,7 +123,7 @@ read, and prints its public half. A runner has the file as fleet_seed_file, and 
 server the public half in fleet_members; a control plane or an operator likewise in
 fleet_hosts.`,
 		Example: `  tracon runner join-key /etc/tracon/fleet.seed`,
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			seed, public, err := daemon.NewFleetSeed()
 			if err != nil {

@@ -201,10 +201,11 @@ func (a *app) runnerKeyListCmd() *cobra.Command {
 
 func (a *app) runnerKeyRevokeCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:     "revoke KEY",
-		Short:   "Take a key back: from now on it lets nobody in",
-		Example: `  tracon runner key revoke mfrggzdfmztwq2lk`,
-		Args:    exactly("KEY"),
+		Use:               "revoke KEY",
+		Short:             "Take a key back: from now on it lets nobody in",
+		Example:           `  tracon runner key revoke mfrggzdfmztwq2lk`,
+		Args:              exactly("KEY"),
+		ValidArgsFunction: a.completeRunnerKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.atRunner(cmd, daemon.Make, func(ctx context.Context, h *daemon.House) error {
 				k, err := h.RevokeRunnerKey(ctx, a.who(), args[0])
