@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/internal/box"
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +25,10 @@ type shell struct{ script string }
 func (shell) path() string                                        { return "/bin/sh" }
 func (shell) describe() string                                    { return "a shell" }
 func (s shell) argv(machine) []string                             { return []string{"sh", "-c", s.script} }
-func (shell) accelerated(context.Context, *os.File) (bool, error) { return false, nil }
+func (shell) accelerated(context.Context, *control) (bool, error) { return false, nil }
+func (shell) build() (bundle.Digest, error)                       { return bundle.Digest{}, nil }
+func (shell) save(context.Context, *control, *os.File) error      { return errors.ErrUnsupported }
+func (shell) restore(context.Context, *control, *os.File) error   { return errors.ErrUnsupported }
 
 // asRoot reports whether this is root. Where it is not, it holds that New says so, and a
 // test has no more to do.

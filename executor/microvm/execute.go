@@ -33,9 +33,6 @@ const (
 
 	// moreInodes is how many files and folders a run may make.
 	moreInodes = 4096
-
-	// seedBytes is the chance that each machine is given.
-	seedBytes = 64
 )
 
 // Execute runs the script of req. See [executor.Executor].
@@ -65,13 +62,14 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
-	v, err := e.boot(ctx, s)
+	v, err := e.up(ctx, s)
 	if err != nil {
 		if ctx.Err() != nil {
 			return executor.Result{}, context.Cause(ctx)
 		}
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
+	defer e.ahead.want(s)
 	defer e.raze(v)
 	res, err := e.run(ctx, v, o, req)
 	if err != nil {
@@ -121,7 +119,7 @@ func (e *Executor) stage(req executor.Request) (o frame.Orders, s size, err erro
 	}
 	most, _ := req.MaxOutputs()
 	o = frame.Orders{
-		Seed: seedBytes, Stdin: len(req.Stdin()), Declaration: len(req.Bundle().Declaration()), Digest: req.Digest().String(),
+		Seed: frame.SeedBytes, Stdin: len(req.Stdin()), Declaration: len(req.Bundle().Declaration()), Digest: req.Digest().String(),
 		Skill: list(req.Bundle()), Inputs: list(req.Inputs()), Env: interpreter.Environment(of, frame.HomeDir, frame.TmpDir, req.Environment()), Argv: command(req),
 		Filter: e.filter, Memory: req.Memory(), Processes: req.Processes(), Flood: executor.FloodFactor*int64(max(req.MaxOutputBytes(), 1)) + 4*frame.MaxChunk,
 	}
@@ -138,15 +136,12 @@ func (e *Executor) stage(req executor.Request) (o frame.Orders, s size, err erro
 		o.Rlimits = append(o.Rlimits, frame.Rlimit{What: what, Limit: limit})
 	}
 	// The agent has the files as they come, as a closure, and laid out.
-	s.memory = (machineMemory + req.Memory() + 3*bytes + 2*int64(o.Stdin) + mebibyte - 1) &^ (mebibyte - 1)
-	s.tenant, s.accelerate = req.Tenant(), e.accelerate
+	s.memory = (machineMemory + req.Memory() + 3*bytes + 2*int64(o.Stdin) + sizeStep - 1) &^ (sizeStep - 1)
+	s.tenant, s.accelerate, s.runtime = req.Tenant(), e.accelerate, in.Image
 	return o, s, nil
 }
 
-const (
-	pageSize = 4 << 10
-	mebibyte = 1 << 20
-)
+const pageSize = 4 << 10
 
 // command returns the interpreter with its options, the script, and its words.
 func command(req executor.Request) []string {
@@ -239,12 +234,13 @@ func (e *Executor) broken(v *vm, err error) error {
 
 // begin gives the machine its order, and returns when the script has begun.
 func (e *Executor) begin(ctx context.Context, v *vm, o frame.Orders, req executor.Request) error {
+	v.control.f.Close() // whoever takes the monitor over has nobody there to speak with
 	v.until(time.Now().Add(orderTime))
 	stop := context.AfterFunc(ctx, func() { v.until(time.Now()) })
 	defer v.until(time.Time{})
 	defer stop()
 	o.Time = time.Now().UnixNano() // a machine has no clock of its own
-	seed := make([]byte, seedBytes)
+	seed := make([]byte, frame.SeedBytes)
 	_, _ = rand.Read(seed) // it never fails
 	data := []string{string(seed), string(req.Stdin()), string(req.Bundle().Declaration())}
 	for _, b := range []bundle.Bundle{req.Bundle(), req.Inputs()} {

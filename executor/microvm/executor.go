@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -34,18 +35,24 @@ type Executor struct {
 	filter     []byte // of system calls within a machine
 	counter    int    // how many thousands the processor's counter counts in a second
 	accelerate bool   // machines are run by the processor
+	restores   bool   // they are restored of saved ones
 	instance   *box.Instance
 	limits     *box.Means
 	ids        *box.Identities
 	posture    executor.Posture
 	underWay   *box.UnderWay
 	hung       atomic.Int64
+	processor  bundle.Digest // of which kind it is
+	saved      cache
+	ahead      ahead
 
 	interpreters interpreter.Opener
 
-	mu     sync.Mutex
-	images map[bundle.Digest]*image.Image // held until Close
-	seen   map[bundle.Digest]bool         // the postures that the log knows
+	mu      sync.Mutex
+	images  map[bundle.Digest]*image.Image // held until Close
+	seen    map[bundle.Digest]bool         // the postures that the log knows
+	known   program
+	reasons []string // why machines were booted, as the log knows
 }
 
 var (
@@ -63,16 +70,21 @@ var (
 // or is none that this executor drives; ErrMachine where its machine does not come up;
 // kit.ErrNotPrepared or kit.ErrChanged for what machines boot from.
 func New(c Config) (e *Executor, err error) {
-	if c.Space < 0 || c.Processors < 0 || c.BootTime < 0 {
+	if c.Space < 0 || c.Processors < 0 || c.BootTime < 0 || c.AheadBytes < 0 {
 		return nil, errors.New("microvm: a negative limit")
 	}
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
+	c.Snapshots, c.Ahead, c.AheadBytes = cmp.Or(c.Snapshots, DefaultSnapshots), cmp.Or(c.Ahead, DefaultAhead), cmp.Or(c.AheadBytes, DefaultAheadBytes)
 	c.BootTime, c.Monitor = cmp.Or(c.BootTime, DefaultBootTime), cmp.Or(c.Monitor, DefaultMonitor)
 	opened := &Executor{
 		log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, filter: calls.Base(calls.NoFamily).Filter(),
 		images: map[bundle.Digest]*image.Image{}, seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing),
 	}
 	e = opened
+	e.ahead = ahead{
+		most: c.Ahead, memory: c.AheadBytes, raze: e.raze, busy: func() bool { return e.underWay.Count() > runtime.NumCPU() },
+		make: func(s size) (*vm, error) { return e.restored(e.underWay.Closing(), s) },
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, opened.Close())
@@ -106,6 +118,12 @@ func New(c Config) (e *Executor, err error) {
 	if !e.limits.HoldsMemory() || !e.limits.HoldsProcesses() || !e.limits.HoldsCPU() {
 		return e, fmt.Errorf("%w: no cgroup limits memory, processes and processor time: %w; give the service a part of the cgroup tree (systemd: Delegate=yes and DelegateSubgroup=)", ErrWall, e.limits.Err)
 	}
+	if e.processor, err = processorKind(); err != nil {
+		return e, fmt.Errorf("microvm: %w", err)
+	}
+	if err := e.openSnapshots(); err != nil {
+		return e, fmt.Errorf("microvm: %w", err)
+	}
 	return e, e.prove()
 }
 
@@ -114,23 +132,29 @@ func New(c Config) (e *Executor, err error) {
 func (e *Executor) prove() error {
 	try := func(accelerate bool) error {
 		ctx := e.underWay.Closing()
-		boot := e.boot
+		s := size{tenant: "probe", memory: sizeStep, accelerate: accelerate}
 		if accelerate { // one that hangs then will not come up at all
-			boot = e.bootOnce
+			v, err := e.bootOnce(ctx, s, nil)
+			if err != nil {
+				return err
+			}
+			e.raze(v)
 		}
-		v, err := boot(ctx, size{tenant: "probe", memory: machineMemory, accelerate: accelerate, controlled: true})
+		v, err := e.up(ctx, s)
 		if err != nil {
 			return err
 		}
 		defer e.raze(v)
+		e.restores = !v.from.IsZero()
 		ctx, cancel := context.WithTimeout(ctx, e.config.BootTime)
 		defer cancel()
-		got, err := e.monitor.accelerated(ctx, v.control)
+		got, err := e.monitor.accelerated(ctx, &v.control)
 		if err == nil && got != accelerate {
 			err = fmt.Errorf("%w: it is accelerated: %t", ErrMachine, got)
 		}
 		return err
 	}
+	defer e.saved.clear() // no run needs this one
 	why := unix.Access(kvmPath, unix.R_OK|unix.W_OK)
 	if why == nil {
 		if why = try(true); why == nil {
@@ -159,6 +183,14 @@ func (e *Executor) walls(interpreted error) []executor.Wall {
 	if !e.accelerate {
 		machine = fmt.Sprintf("a machine of %s came up, interpreted by it (TCG): the processor cannot run it (%v)", by, interpreted)
 	}
+	switch {
+	case e.restores:
+		machine += " of a saved one, as that of a run will be"
+	case e.saved.store == nil:
+		machine += "; none is saved, and each is booted, which takes longer"
+	default:
+		machine += "; it was saved, and could not be restored: each is booted, which takes longer (the log says why)"
+	}
 	const outside = "each run's monitor is seen from outside before its machine is told anything"
 	return []executor.Wall{
 		stands("kernel", machine+"; each run has one of its own, and with it a kernel"),
@@ -183,6 +215,8 @@ func (e *Executor) Close() error {
 	if !e.underWay.Close() {
 		return nil
 	}
+	e.ahead.close()
+	e.saved.clear()
 	err := e.limits.Close()
 	if e.kit != nil {
 		e.kit.Close()

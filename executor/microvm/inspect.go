@@ -42,6 +42,9 @@ func (e *Executor) look(v *vm) (string, error) {
 	}
 	var seen strings.Builder
 	fmt.Fprintf(&seen, "monitor %s\naccelerated %t\n", e.monitor.describe(), v.machine.accelerate)
+	if !v.from.IsZero() {
+		fmt.Fprintf(&seen, "restored of %s\n", v.from)
+	}
 	id := strings.TrimSpace(strings.Repeat(fmt.Sprintf("%d\t", v.id), 4))
 	want := map[string]string{"Uid": id, "Gid": id, "NoNewPrivs": "1", "Seccomp": "2"}
 	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapAmb"} {

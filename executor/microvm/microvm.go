@@ -65,6 +65,9 @@ const (
 	DefaultSpace      = 64 << 20
 	DefaultProcessors = 1.0
 	DefaultBootTime   = 2 * time.Minute
+	DefaultSnapshots  = 2 << 30
+	DefaultAhead      = 2
+	DefaultAheadBytes = 2 << 30
 )
 
 // Config says how an [Executor] works. Kit and Images are required.
@@ -93,8 +96,22 @@ type Config struct {
 	// Processors is how many processors' time a machine may take. Zero: 1.
 	Processors float64
 
-	// BootTime is how long a machine may take until its agent is heard. Zero: 2 min.
+	// BootTime is how long a machine may take until its agent is heard; one that is
+	// restored, a quarter of it. Zero: 2 min.
 	BootTime time.Duration
+
+	// Snapshots is how many bytes of the disk saved machines may take, in a folder of
+	// the kit's. Zero: 2 GiB. Negative: none is saved, and each machine is booted.
+	Snapshots int64
+
+	// Ahead is how many machines are restored before their call comes, for tenants
+	// that call often: half of them at most, but one, for one tenant. Zero: 2.
+	// Negative: none.
+	Ahead int
+
+	// AheadBytes is how much memory these may take together, if each takes all that
+	// it may; what one takes that waits is a small part of that. Zero: 2 GiB.
+	AheadBytes int64
 
 	// Logger gets what an operator should know and no run's result can say. Nil:
 	// nobody does.

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // A qmp is the client of QEMU's control socket. A script that has left its machine may
@@ -15,6 +18,8 @@ import (
 type qmp struct {
 	w io.Writer
 	r *bufio.Reader
+
+	migration string // how far the last event says that it is
 }
 
 // Bounds of what is read of a control socket.
@@ -25,7 +30,7 @@ const (
 
 var errQMP = errors.New("QEMU's control socket says what it never says")
 
-func newQMP(rw io.ReadWriter) *qmp { return &qmp{rw, bufio.NewReaderSize(rw, maxLine)} }
+func newQMP(rw io.ReadWriter) *qmp { return &qmp{w: rw, r: bufio.NewReaderSize(rw, maxLine)} }
 
 // A message is any that QEMU sends.
 type message struct {
@@ -36,6 +41,9 @@ type message struct {
 		Text  string `json:"desc"`
 	} `json:"error"`
 	Event string `json:"event"`
+	Data  struct {
+		Status string `json:"status"`
+	} `json:"data"`
 }
 
 func (q *qmp) read() (m message, err error) {
@@ -49,6 +57,9 @@ func (q *qmp) read() (m message, err error) {
 	if err := json.Unmarshal(line, &m); err != nil {
 		return m, fmt.Errorf("%w: %w", errQMP, err)
 	}
+	if m.Event == "MIGRATION" {
+		q.migration = m.Data.Status
+	}
 	return m, nil
 }
 
@@ -61,14 +72,95 @@ func (q *qmp) greet() error {
 	if err != nil {
 		return err
 	}
-	return q.call("qmp_capabilities", &struct{}{})
+	return q.call("qmp_capabilities", nil, &struct{}{})
+}
+
+// asks is what is sent for a command; nil: without arguments.
+func asks(name string, arguments map[string]any) ([]byte, error) {
+	b, err := json.Marshal(struct {
+		Execute   string         `json:"execute"`
+		Arguments map[string]any `json:"arguments,omitempty"`
+	}{name, arguments})
+	return append(b, '\n'), err
 }
 
 // call asks, and reads the answer into out.
-func (q *qmp) call(name string, out any) error {
-	if _, err := fmt.Fprintf(q.w, "{\"execute\":%q}\n", name); err != nil {
+func (q *qmp) call(name string, arguments map[string]any, out any) error {
+	b, err := asks(name, arguments)
+	if err == nil {
+		_, err = q.w.Write(b)
+	}
+	if err != nil {
 		return err
 	}
+	return q.answer(name, out)
+}
+
+// hand gives QEMU the file, by that name.
+func (q *qmp) hand(socket, f *os.File, name string) error {
+	b, err := asks("getfd", map[string]any{"fdname": name})
+	if err != nil {
+		return err
+	}
+	conn, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	given, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	err = given.Control(func(fd uintptr) {
+		werr := conn.Write(func(to uintptr) bool { // such a short text is sent at once, or not at all
+			sent = unix.Sendmsg(int(to), b, unix.UnixRights(int(fd)), nil, unix.MSG_NOSIGNAL)
+			return sent != unix.EAGAIN
+		})
+		sent = errors.Join(sent, werr)
+	})
+	if err = errors.Join(err, sent); err != nil {
+		return fmt.Errorf("giving QEMU a file: %w", err)
+	}
+	return q.answer("getfd", &struct{}{})
+}
+
+// stateName is how QEMU knows the file with the state of devices.
+const stateName = "state"
+
+// migrate saves or restores a machine, whose memory is left where it is, and waits until
+// that is over.
+func (q *qmp) migrate(how string, socket, state *os.File) error {
+	q.migration = ""
+	var abilities []map[string]any
+	for _, name := range []string{"x-ignore-shared", "events"} {
+		abilities = append(abilities, map[string]any{"capability": name, "state": true})
+	}
+	err := q.call("migrate-set-capabilities", map[string]any{"capabilities": abilities}, &struct{}{})
+	if err == nil {
+		err = q.hand(socket, state, stateName)
+	}
+	if err == nil {
+		err = q.call(how, map[string]any{"uri": "fd:" + stateName}, &struct{}{})
+	}
+	for range maxEvents {
+		switch {
+		case err != nil:
+			return err
+		case q.migration == "completed":
+			return nil
+		case q.migration == "failed" || q.migration == "cancelled":
+			return fmt.Errorf("QEMU says that to %s has %s", how, q.migration)
+		}
+		var m message
+		if m, err = q.read(); err == nil && m.Event == "" {
+			err = fmt.Errorf("%w: no event, and nothing was asked", errQMP)
+		}
+	}
+	return fmt.Errorf("%w: %d events and no end", errQMP, maxEvents)
+}
+
+// answer reads the answer into out.
+func (q *qmp) answer(name string, out any) error {
 	for range maxEvents {
 		m, err := q.read()
 		switch {

@@ -43,7 +43,7 @@ func TestQMP(t *testing.T) {
 			var kvm struct{ Enabled bool }
 			err := q.greet()
 			if err == nil {
-				err = q.call("query-kvm", &kvm)
+				err = q.call("query-kvm", nil, &kvm)
 			}
 			if !errors.Is(err, c.err) || kvm.Enabled != c.enabled {
 				t.Errorf("got %t, %v, want %t, %v", kvm.Enabled, err, c.enabled, c.err)
@@ -62,7 +62,7 @@ func FuzzQMP(f *testing.F) {
 		s := &says{Reader: strings.NewReader(in)}
 		q := newQMP(s)
 		var kvm struct{ Enabled bool }
-		if q.greet() == nil && q.call("query-kvm", &kvm) == nil && strings.Count(s.asked.String(), "\n") != 2 {
+		if q.greet() == nil && q.call("query-kvm", nil, &kvm) == nil && strings.Count(s.asked.String(), "\n") != 2 {
 			t.Errorf("asked %q", s.asked.String())
 		}
 	})

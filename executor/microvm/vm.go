@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/internal/box"
 	"github.com/tracon-go/tracon/executor/microvm/internal/frame"
 )
@@ -36,54 +37,131 @@ type vm struct {
 	id      int
 	files   map[inode]bool // that the monitor was given
 	seen    string         // what was seen of the monitor, from outside
-	control *os.File
+	from    bundle.Digest  // the saved machine of which it was restored; zero: it was booted
+	control control
 }
 
 // A size is what a machine has of everything.
 type size struct {
 	tenant     string
-	memory     int64    // bytes; of the machine
-	disk       *os.File // nil: none
+	memory     int64 // bytes; of the machine
+	runtime    bundle.Digest
+	disk       *os.File // of the runtime; nil: none
 	accelerate bool
-	controlled bool
 }
 
-// boot starts a machine, and returns when its agent was heard and its monitor looked
-// at. One that does not come up in time is killed and counted, and another one started:
-// it has been told nothing.
-func (e *Executor) boot(ctx context.Context, s size) (v *vm, err error) {
+// restoreTime is how long a machine may take until it has answered after it was restored:
+// a quarter of what one may take that boots.
+func (e *Executor) restoreTime() time.Duration { return e.config.BootTime / 4 }
+
+// sizeStep is what the memory of a machine is a multiple of: machines of different runs
+// are alike then, and one snapshot serves them.
+const sizeStep = 256 << 20
+
+// up returns a machine whose agent was heard and whose monitor was looked at: one that was
+// made ahead, one that is restored, or one that is booted.
+func (e *Executor) up(ctx context.Context, s size) (*vm, error) {
+	for {
+		v := e.ahead.take(s)
+		if v == nil {
+			break
+		}
+		err := e.wake(ctx, v)
+		if err == nil {
+			return v, nil
+		}
+		e.raze(v)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		e.log.Warn("a machine that was made ahead does not answer and was killed", "ever", e.hung.Add(1), "err", err)
+	}
+	v, err := e.restored(ctx, s)
+	if v != nil || err != nil {
+		return v, err
+	}
+	return e.boot(ctx, s, nil)
+}
+
+// errHung is why boot fails where no machine came up in time.
+var errHung = errors.New("it did not come up in time")
+
+// boot starts a machine, whose memory is ram where that is not nil, and returns when its
+// agent was heard and its monitor looked at. One that does not come up in time is killed
+// and counted, and another one started: it has been told nothing.
+func (e *Executor) boot(ctx context.Context, s size, ram *os.File) (v *vm, err error) {
 	for try := range bootTries {
-		if v, err = e.bootOnce(ctx, s); err == nil {
+		if ram != nil && try > 0 { // what the one before wrote
+			if err := errors.Join(ram.Truncate(0), ram.Truncate(s.memory)); err != nil {
+				return nil, err
+			}
+		}
+		if v, err = e.bootOnce(ctx, s, ram); err == nil {
 			return v, nil
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			break
+			return nil, err
 		}
 		e.log.Warn("a machine did not come up and was killed", "try", try+1, "ever", e.hung.Add(1), "err", err)
 	}
-	return nil, err
+	return nil, fmt.Errorf("%w: %w", errHung, err)
 }
 
 // Hung returns how many machines did not come up in time, since New, and were killed.
 func (e *Executor) Hung() int { return int(e.hung.Load()) }
 
-func (e *Executor) bootOnce(ctx context.Context, s size) (*vm, error) {
-	v, err := e.launch(s)
+// bootOnce starts a machine. Its memory is ram, where that is not nil.
+func (e *Executor) bootOnce(ctx context.Context, s size, ram *os.File) (*vm, error) {
+	m := e.machine(s)
+	m.ram = ram
+	v, err := e.launch(s, m)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { v.until(time.Now()) })
-	v.until(time.Now().Add(e.config.BootTime))
-	if ctx.Err() != nil {
+	return e.looked(v, e.within(ctx, v, e.config.BootTime, func(context.Context) error {
+		_, _, err := v.hear(frame.Hello)
+		return err
+	}))
+}
+
+// within does f, which speaks with the machine, for so long at most.
+func (e *Executor) within(ctx context.Context, v *vm, most time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
 		v.until(time.Now())
+	})
+	err := f(ctx)
+	if !stop() {
+		<-stopped
 	}
-	_, _, err = v.hear(frame.Hello)
-	stop()
+	v.until(time.Time{})
+	return err
+}
+
+// wake gives the machine the time and chance that no other has, and returns when it has
+// answered.
+func (e *Executor) wake(ctx context.Context, v *vm) error {
+	return e.within(ctx, v, e.restoreTime(), func(context.Context) error {
+		var seed [frame.SeedBytes]byte
+		_, _ = rand.Read(seed[:]) // it never fails
+		err := frame.Write(v.f, frame.Wake, frame.WakeBytes(time.Now().UnixNano(), seed))
+		if err == nil {
+			_, _, err = v.hear(frame.Hello)
+		}
+		return err
+	})
+}
+
+// looked looks at the machine's monitor where err is nil, and ends it where that fails or
+// err is not nil.
+func (e *Executor) looked(v *vm, err error) (*vm, error) {
 	if err == nil {
-		v.until(time.Time{})
 		v.seen, err = e.inspect(v)
 	}
 	if err != nil {
@@ -93,12 +171,17 @@ func (e *Executor) bootOnce(ctx context.Context, s size) (*vm, error) {
 	return v, nil
 }
 
-// launch starts a monitor.
-func (e *Executor) launch(s size) (v *vm, err error) {
-	v = &vm{id: -1, machine: machine{
+// machine is the one to be made for what has that size.
+func (e *Executor) machine(s size) machine {
+	return machine{
 		kernel: e.kit.Kernel(), initrd: e.kit.Initrd(), disk: s.disk, memory: s.memory,
 		processors: int(math.Ceil(e.config.Processors)), counter: e.counter, accelerate: s.accelerate,
-	}}
+	}
+}
+
+// launch starts a monitor.
+func (e *Executor) launch(s size, m machine) (v *vm, err error) {
+	v = &vm{id: -1, machine: m}
 	defer func() {
 		if err != nil {
 			e.raze(v)
@@ -116,12 +199,10 @@ func (e *Executor) launch(s size) (v *vm, err error) {
 	}
 	defer theirs.Close()
 	v.talk, v.machine.port = talk{ours, bufio.NewReaderSize(ours, 64<<10)}, theirs
-	if s.controlled {
-		if v.control, v.machine.control, err = newTalk(); err != nil {
-			return v, err
-		}
-		defer v.machine.control.Close()
+	if v.control.f, v.machine.control, err = newTalk(); err != nil {
+		return v, err
 	}
+	defer v.machine.control.Close()
 	if v.files, err = inodes(v.machine.files()); err != nil {
 		return v, err
 	}
@@ -144,8 +225,8 @@ func (e *Executor) raze(v *vm) {
 	if v.f != nil {
 		v.f.Close()
 	}
-	if v.control != nil {
-		v.control.Close()
+	if v.control.f != nil {
+		v.control.f.Close()
 	}
 	e.ids.Give(v.id)
 	v.id = -1

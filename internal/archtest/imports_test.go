@@ -131,6 +131,7 @@ var meetings = map[string]string{
 	"executor/executortest/hostile executor/executortest":    "one suite's requests serve the other",
 	"executor/microvm executor/microvm/kit":                  "a part of its own",
 	"executor/microvm executor/microvm/internal/frame":       "a part of its own",
+	"executor/microvm executor/microvm/internal/snapshot":    "a part of its own",
 	"executor/microvm/agent executor/microvm/internal/frame": "a part of its own, in the machine",
 }
 
@@ -174,7 +175,7 @@ func TestWingsAndSiblingsNeverMeet(t *testing.T) {
 // front door may name the platform's default.
 func TestOnlyTheWiringNamesConcreteRooms(t *testing.T) {
 	may := map[string]string{"": "executor/process executor/sandbox", "executor/executortest": "store/memstore", "internal/gatecase": "store/memstore",
-		"executor/microvm": "executor/microvm/internal/frame executor/microvm/kit", "executor/microvm/agent": "executor/microvm/internal/frame",
+		"executor/microvm": "executor/microvm/internal/frame executor/microvm/internal/snapshot executor/microvm/kit", "executor/microvm/agent": "executor/microvm/internal/frame",
 		"internal/runnercase": "executor/process executor/sandbox serve/limit serve/runnerapi store/memstore", "internal/toolcase": "executor/process store/memstore"}
 	for _, r := range list(t, "linux") {
 		name := r.name()

@@ -52,10 +52,11 @@ var rooms = map[string]rule{
 	"executor/executortest":         {"audit bundle executor gate grant internal/id store/memstore", "", true, "a suite makes its requests as production does, so it needs a gate and a store"},
 
 	// Virtual machines, and their parts.
-	"executor/microvm":                {"bundle executor executor/internal/box executor/internal/calls executor/internal/notes executor/interpreter executor/microvm/internal/frame executor/microvm/kit gate grant image", "golang.org/x/sys", true, "virtual machines by a monitor; it knows how that is started, and no library of one"},
-	"executor/microvm/agent":          {"bundle executor/microvm/internal/frame", "golang.org/x/sys", true, "the first process in a machine: what it imports is carried within the binary a second time"},
-	"executor/microvm/internal/frame": {"", "", true, "what a host and an agent say to each other; it knows neither"},
-	"executor/microvm/kit":            {"bundle image internal/ownfile", "", true, "what machines boot from; it starts none"},
+	"executor/microvm":                   {"bundle executor executor/internal/box executor/internal/calls executor/internal/notes executor/interpreter executor/microvm/internal/frame executor/microvm/internal/snapshot executor/microvm/kit gate grant image", "golang.org/x/sys", true, "virtual machines by a monitor; it knows how that is started, and no library of one"},
+	"executor/microvm/agent":             {"bundle executor/microvm/internal/frame", "golang.org/x/sys", true, "the first process in a machine: what it imports is carried within the binary a second time"},
+	"executor/microvm/internal/frame":    {"", "", true, "what a host and an agent say to each other; it knows neither"},
+	"executor/microvm/internal/snapshot": {"bundle internal/ownfile", "", true, "machines that were saved, on the disk; it knows no monitor"},
+	"executor/microvm/kit":               {"bundle image internal/ownfile", "", true, "what machines boot from; it starts none"},
 
 	"wire": {"bundle internal/strictjson", "", false, "what a host and a runner say to each other; it decides nothing"},
 

@@ -11,7 +11,7 @@ var rooms = []string{
 	"access", "admin", "audit", "box", "broker", "bundle", "calls", "client", "config", "conformance", "container", "daemon",
 	"engine", "executor", "fleet", "fsck", "gate", "grant", "handover", "holder", "httpapi", "hub", "idempotency", "image", "instance",
 	"interpreter", "keep", "kit", "limit", "mcpserver", "memstore", "microvm", "notary", "notes", "observe", "oci", "oidc", "outbound", "ownfile",
-	"params", "postgres", "process", "registry", "remote", "retention", "rootfs", "runnerapi", "runs", "sandbox", "schema", "skill", "slot",
+	"params", "postgres", "process", "registry", "remote", "retention", "rootfs", "runnerapi", "runs", "sandbox", "schema", "skill", "slot", "snapshot",
 	"spool", "sqlite", "sqlstore", "store", "strictjson", "strictyaml", "telemetry", "ticket", "toolcall", "toolset",
 	"tracon", "turns", "wire", "witness",
 }

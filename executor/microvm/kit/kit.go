@@ -295,15 +295,28 @@ func (k *Kit) Disk(runtime bundle.Digest) (*os.File, error) {
 	if f := k.disks[runtime]; f != nil {
 		return f, nil
 	}
-	d, ok := k.list.Disks[runtime.String()]
-	if !ok {
-		return nil, fmt.Errorf("%w: there is no disk of the runtime %s", ErrNotPrepared, runtime)
+	d, err := k.DiskDigest(runtime)
+	if err != nil {
+		return nil, err
 	}
 	f, err := k.open(d)
 	if err == nil {
 		k.disks[runtime] = f
 	}
 	return f, err
+}
+
+// DiskDigest returns the digest of the runtime's disk.
+//
+// # Errors
+//
+// One that wraps ErrNotPrepared where the kit has none.
+func (k *Kit) DiskDigest(runtime bundle.Digest) (bundle.Digest, error) {
+	d, ok := k.list.Disks[runtime.String()]
+	if !ok {
+		return d, fmt.Errorf("%w: there is no disk of the runtime %s", ErrNotPrepared, runtime)
+	}
+	return d, nil
 }
 
 // Close closes all files. No machine may need them any more.
