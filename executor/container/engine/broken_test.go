@@ -3,12 +3,16 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +33,8 @@ type proxy struct {
 	mu    sync.Mutex
 	what  string // what is broken: how a path ends
 	how   func(w http.ResponseWriter, r *http.Request)
-	met   chan struct{} // gets a word for each request that was broken
+	alter func(create map[string]any) // what a container is made by
+	met   chan struct{}               // gets a word for each request that was broken
 	conns map[net.Conn]bool
 }
 
@@ -58,13 +63,20 @@ func stand(t *testing.T, d *daemon) *proxy {
 	}
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
-		how := p.how
+		how, alter := p.how, p.alter
 		broken := p.what != "" && strings.HasSuffix(r.URL.Path, p.what)
 		p.mu.Unlock()
 		if broken {
 			p.met <- struct{}{}
 			how(w, r)
 			return
+		}
+		if alter != nil && strings.HasSuffix(r.URL.Path, "/containers/create") {
+			if err := rewrite(r, alter); err != nil {
+				http.Error(w, `{"message":"the proxy failed"}`, http.StatusInternalServerError)
+				t.Error(err)
+				return
+			}
 		}
 		pass.ServeHTTP(w, r)
 	})}
@@ -77,6 +89,28 @@ func (p *proxy) breaks(what string, how func(w http.ResponseWriter, r *http.Requ
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.what, p.how = what, how
+}
+
+// rewrite changes the object in a request.
+func rewrite(r *http.Request, change func(map[string]any)) error {
+	body := map[string]any{}
+	d := json.NewDecoder(r.Body)
+	d.UseNumber()
+	if err := d.Decode(&body); err != nil {
+		return err
+	}
+	change(body)
+	text, err := json.Marshal(body)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	r.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	return err
+}
+
+// alters has the engine make its containers by something else than it was told.
+func (p *proxy) alters(change func(create map[string]any)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.alter = change
 }
 
 // cut ends every connection with the engine.

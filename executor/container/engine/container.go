@@ -9,6 +9,7 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
 )
 
 // Labels of what is ours in an engine.
@@ -68,6 +69,23 @@ var masked = []string{
 // readOnly are those that nobody may write to.
 var readOnly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
+// shm returns how much may lie in /dev/shm, in bytes.
+func (o order) shm() int64 { return max(o.space[tmpDir]/4, 64<<10) }
+
+// An rlimit is a limit of each single process, soft and hard.
+type rlimit struct {
+	name string // as the interface calls it
+	what int    // as the kernel does
+	most int64
+}
+
+func (o order) rlimits() []rlimit {
+	return []rlimit{
+		{"core", unix.RLIMIT_CORE, 1}, {"cpu", unix.RLIMIT_CPU, o.cpuSeconds}, {"nofile", unix.RLIMIT_NOFILE, 256}, {"nproc", unix.RLIMIT_NPROC, int64(o.processes + 1)},
+		{"memlock", unix.RLIMIT_MEMLOCK, 64 << 10}, {"msgqueue", unix.RLIMIT_MSGQUEUE, 0}, {"sigpending", unix.RLIMIT_SIGPENDING, 256}, {"stack", unix.RLIMIT_STACK, 8 << 20},
+	}
+}
+
 // options says what the engine is to make. Nothing of it comes from a script or a tenant
 // but numbers.
 func (o order) options() client.ContainerCreateOptions {
@@ -85,7 +103,10 @@ func (o order) options() client.ContainerCreateOptions {
 	for _, dir := range []string{"/run", "/var/tmp"} { // where Podman would put some to write to
 		tmpfs[dir] = "ro,nosuid,nodev,noexec,mode=755,size=4k"
 	}
-	limit := func(name string, n int64) *container.Ulimit { return &container.Ulimit{Name: name, Soft: n, Hard: n} }
+	var ulimits []*container.Ulimit
+	for _, l := range o.rlimits() {
+		ulimits = append(ulimits, &container.Ulimit{Name: l.name, Soft: l.most, Hard: l.most})
+	}
 	security := []string{"no-new-privileges"}
 	if o.podman { // which does not take MaskedPaths, and has more to offer
 		security = append(security, "mask="+strings.Join(masked, ":"), "proc-opts=hidepid=2,subset=pid")
@@ -102,13 +123,10 @@ func (o order) options() client.ContainerCreateOptions {
 		HostConfig: &container.HostConfig{
 			LogConfig: container.LogConfig{Type: "none"}, NetworkMode: "none", RestartPolicy: container.RestartPolicy{Name: "no"},
 			CapDrop: []string{"ALL"}, CgroupnsMode: "private", IpcMode: "private", ReadonlyRootfs: true, SecurityOpt: security,
-			Tmpfs: tmpfs, ShmSize: max(o.space[tmpDir]/4, 64<<10), Init: &no, MaskedPaths: masked, ReadonlyPaths: readOnly,
+			Tmpfs: tmpfs, ShmSize: o.shm(), Init: &no, MaskedPaths: masked, ReadonlyPaths: readOnly,
 			Resources: container.Resources{
 				Memory: o.memory, MemorySwap: o.memory, NanoCPUs: int64(o.processors * 1e9), PidsLimit: &tasks,
-				Ulimits: []*container.Ulimit{
-					limit("core", 1), limit("cpu", o.cpuSeconds), limit("nofile", 256), limit("nproc", int64(o.processes+1)), limit("memlock", 64<<10),
-					limit("msgqueue", 0), limit("sigpending", 256), limit("stack", 8<<20),
-				},
+				Ulimits: ulimits,
 			},
 		},
 	}

@@ -37,6 +37,7 @@ type Executor struct {
 	posture      executor.Posture
 	interpreters interpreter.Opener
 	underWay     *box.UnderWay
+	look         func(o order, texts map[string]string) (string, error) // at what a container tells of its walls
 
 	mu   sync.Mutex
 	seen map[bundle.Digest]bool // the postures that the log knows
@@ -56,14 +57,17 @@ var (
 // One that wraps ErrWall and names the wall and the remedy where one cannot stand:
 // there is no way to run with less. One that wraps ErrEngine where the engine is not
 // there, hangs, or fails.
-func New(c Config) (e *Executor, err error) {
+func New(c Config) (*Executor, error) { return open(c, func(*Executor) {}) }
+
+// open makes an executor that change has changed, before it is proved.
+func open(c Config, change func(*Executor)) (e *Executor, err error) {
 	if c.Space < 0 || c.Processors < 0 {
 		return nil, errors.New("engine: a negative limit")
 	}
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
 	opened := &Executor{
 		log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, filter: calls.Base(calls.NoFamily).NoWatches().Filter(),
-		ids: box.SmallIdentities(), seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing),
+		ids: box.SmallIdentities(), seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing), look: look,
 	}
 	e = opened
 	defer func() {
@@ -98,6 +102,7 @@ func New(c Config) (e *Executor, err error) {
 	e.runtimes = &runtimes{api: e.api, store: c.Images, ids: [2]int{first, count}, known: map[bundle.Digest]*held{}, stop: ctx, told: func(err error) {
 		e.log.Error("a runtime was not brought into the engine", "err", err)
 	}}
+	change(e)
 	if err = e.prove(ctx); err != nil {
 		return e, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tracon-go/tracon/executor/internal/box"
 	"golang.org/x/sys/unix"
 )
 
@@ -36,7 +37,7 @@ func (e *Executor) inspect(r *run) (string, error) {
 	for i, name := range oomFiles {
 		m.try(unix.SYS_OPENAT, slotOOM+slot(i), num(-1), m.text(name), num(unix.O_RDONLY|unix.O_CLOEXEC), num(0))
 	}
-	list := slices.Concat([]string{"/proc/self/status", "/proc/self/mountinfo"}, memoryFiles, tasksFiles, cpuFiles)
+	list := slices.Concat([]string{"/proc/self/status", "/proc/self/mountinfo", "/proc/self/limits"}, memoryFiles, tasksFiles, cpuFiles)
 	for _, name := range list {
 		r.talk.read(&m, name)
 	}
@@ -46,7 +47,7 @@ func (e *Executor) inspect(r *run) (string, error) {
 	texts := map[string]string{}
 	for i, name := range list {
 		text, err := r.talk.heardText()
-		if errors.Is(err, unix.EBADF) && i >= 2 {
+		if errors.Is(err, unix.EBADF) && i >= 3 {
 			continue // there is no such file in this version of cgroups
 		}
 		if err != nil {
@@ -54,7 +55,7 @@ func (e *Executor) inspect(r *run) (string, error) {
 		}
 		texts[name] = text
 	}
-	seen, err := look(r.order, texts)
+	seen, err := e.look(r.order, texts)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errNotAsItMustBe, err)
 	}
@@ -95,14 +96,46 @@ func look(o order, texts map[string]string) (string, error) {
 		}
 		fmt.Fprintf(&seen, "cgroup %s %d\n", limit.name, n)
 	}
+	for _, l := range o.rlimits() {
+		line, err := box.HasRlimit(texts["/proc/self/limits"], l.what, uint64(l.most))
+		if err != nil {
+			return "", err
+		}
+		seen.WriteString(line + "\n")
+	}
 	var list []string
 	for line := range strings.Lines(texts["/proc/self/mountinfo"]) {
-		if f := strings.Fields(line); len(f) > 5 {
-			list = append(list, f[4]+" "+f[5])
+		f := strings.Fields(line)
+		if len(f) < 6 {
+			continue
+		}
+		list = append(list, f[4]+" "+f[5])
+		if err := o.holdsSpace(f[4], f[len(f)-1]); err != nil {
+			return "", err
 		}
 	}
 	slices.Sort(list)
 	return seen.String() + strings.Join(list, "\n"), sameMounts(list)
+}
+
+// holdsSpace holds that a file system in memory is no larger than it must be, by its own
+// options.
+func (o order) holdsSpace(dir, options string) error {
+	most, ours := o.space[dir]
+	if dir == shmDir {
+		most, ours = o.shm(), true
+	}
+	if !ours {
+		return nil
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		if text, ok := strings.CutPrefix(option, "size="); ok {
+			if kib, err := strconv.ParseInt(strings.TrimSuffix(text, "k"), 10, 64); err == nil && kib<<10 < most+pageSize {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%s holds more than %d bytes (%s)", dir, most, options)
 }
 
 // least returns the smallest number at the beginning of the files that are there.

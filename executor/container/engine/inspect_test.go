@@ -9,11 +9,20 @@ import (
 
 // asItMust is what a container tells that is as it must be.
 func asItMust() (order, map[string]string) {
-	o := order{id: 60600, memory: 1 << 28, processes: 8}
+	o := order{id: 60600, memory: 1 << 28, processes: 8, cpuSeconds: 31, space: map[string]int64{skillDir: 1 << 20, filesDir: 1 << 20, tmpDir: 1 << 20}}
 	return o, map[string]string{
 		"/proc/self/status": "Name:\tinit\nUid:\t60600\t60600\t60600\t60600\nGid:\t60600\t60600\t60600\t60600\nGroups:\t60600 \nNSpid:\t1\nNoNewPrivs:\t1\n" +
 			"CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\n",
 		"/sys/fs/cgroup/memory.max": "268435456\n", "/sys/fs/cgroup/pids.max": "73\n", "/sys/fs/cgroup/cpu.max": "100000 100000\n",
+		"/proc/self/limits": "Limit                     Soft Limit           Hard Limit           Units     \n" +
+			"Max cpu time              31                   31                   seconds   \n" +
+			"Max stack size            8388608              8388608              bytes     \n" +
+			"Max core file size        1                    1                    bytes     \n" +
+			"Max processes             9                    9                    processes \n" +
+			"Max open files            256                  256                  files     \n" +
+			"Max locked memory         65536                65536                bytes     \n" +
+			"Max pending signals       256                  256                  signals   \n" +
+			"Max msgqueue size         0                    0                    bytes     \n",
 		"/proc/self/mountinfo": mounts("/ ro", "/proc rw,nosuid", "/sys ro", "/sys/fs/cgroup ro", "/dev rw", "/dev/shm rw", "/etc/hosts ro", "/run ro",
 			"/skill rw,nosuid,nodev", "/files rw,nosuid,nodev,noexec", "/tmp rw,nosuid,nodev,noexec"),
 	}
@@ -23,7 +32,11 @@ func mounts(list ...string) string {
 	var b strings.Builder
 	for _, m := range list {
 		at, options, _ := strings.Cut(m, " ")
-		b.WriteString("1 2 0:1 / " + at + " " + options + " - tmpfs tmpfs rw\n")
+		size := "1024k"
+		if at == shmDir {
+			size = "256k"
+		}
+		b.WriteString("1 2 0:1 / " + at + " " + options + " - tmpfs tmpfs rw,size=" + size + ",uid=0\n")
 	}
 	return b.String()
 }
@@ -49,6 +62,11 @@ func TestLook(t *testing.T) {
 		{"a folder of the host", "/proc/self/mountinfo", "/etc/hosts ro", "/host ro"},
 		{"programs in /tmp", "/proc/self/mountinfo", "/tmp rw,nosuid,nodev,noexec", "/tmp rw,nosuid,nodev"},
 		{"devices in /skill", "/proc/self/mountinfo", "/skill rw,nosuid,nodev", "/skill rw,nosuid"},
+		{"more open files", "/proc/self/limits", "256                  256                  files", "1024                 256                  files"},
+		{"no limit of processor time for each process", "/proc/self/limits", "Max cpu time", "Max something"},
+		{"more space", "/proc/self/mountinfo", "/tmp rw,nosuid,nodev,noexec - tmpfs tmpfs rw,size=1024k", "/tmp rw,nosuid,nodev,noexec - tmpfs tmpfs rw,size=1028k"},
+		{"no limit of space", "/proc/self/mountinfo", "/tmp rw,nosuid,nodev,noexec - tmpfs tmpfs rw,size=1024k,", "/tmp rw,nosuid,nodev,noexec - tmpfs tmpfs rw,"},
+		{"another /dev/shm", "/proc/self/mountinfo", "size=256k", "size=1024k"},
 		{"no /files", "/proc/self/mountinfo", "/files rw", "/run rw"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func attempts() []attempt {
 	for _, name := range []string{initPath, "/etc/passwd", "/etc/hosts", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/dev/mem", "/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"} {
 		list = append(list, open(name, false, unix.O_WRONLY))
 	}
-	for _, name := range []string{"/dev/mem", "/dev/kmsg", "/proc/kcore", "/etc/shadow", "/root", "/home", "/proc/1/mem"} {
+	for _, name := range []string{"/dev/mem", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/vsock", "/proc/kcore", "/etc/shadow", "/root", "/home", "/proc/1/mem"} {
 		list = append(list, open(name, false, unix.O_RDONLY))
 	}
 	return append(list,
@@ -74,6 +74,10 @@ func attempts() []attempt {
 		}},
 	)
 }
+
+// telling are files of the kernel that tell of the host, and that must be empty or not
+// there, as all that is masked.
+var telling = []string{"/proc/keys", "/proc/loadavg", "/proc/meminfo", "/proc/sys/kernel/random/boot_id", "/proc/uptime"}
 
 // Slots of the probe, behind all others.
 const slotTried = slotOpen + mostOpen + 1
@@ -128,6 +132,9 @@ func (e *Executor) try(r *run) error {
 	r.talk.answer(&m, [2]arg{at(slotA), num(8)}, [2]arg{at(slotB), num(8)})
 	r.talk.read(&m, "/proc/self/net/dev")
 
+	for _, name := range telling {
+		r.talk.read(&m, name)
+	}
 	m.try(unix.SYS_OPENAT, slotA, num(-1), m.text("/proc"), num(unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC), num(0))
 	m.try(unix.SYS_GETDENTS64, slotB, of(slotA), inScratch(0), num(direntsSize))
 	r.talk.answer(&m, [2]arg{at(slotB), num(8)}, [2]arg{inScratch(0), of(slotB)})
@@ -194,6 +201,14 @@ func (e *Executor) try(r *run) error {
 	for line := range strings.Lines(text) {
 		if name, _, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name != "lo" {
 			return wrong("a probe has the network interface %.20q", name)
+		}
+	}
+	for _, name := range telling {
+		if text, err = r.talk.heardText(); err != nil && !errors.Is(err, unix.EBADF) { // there is no such file
+			return err
+		}
+		if text != "" {
+			return wrong("a probe read %s, which tells of the host", name)
 		}
 	}
 	if b, err = r.talk.hear(8); err != nil {
