@@ -54,7 +54,8 @@ func TestLimits(t *testing.T) {
 		},
 		{
 			name: "default bytes of a path",
-			fits: []bundle.File{file(strings.Repeat("p", 512), "")}, over: []bundle.File{file(strings.Repeat("p", 513), "")},
+			fits: []bundle.File{file(strings.Repeat("p", 255)+"/"+strings.Repeat("p", 254)+"/p", "")},
+			over: []bundle.File{file(strings.Repeat("p", 255)+"/"+strings.Repeat("p", 255)+"/p", "")},
 		},
 	}
 	roomy := bundle.Limits{FileBytes: 1 << 30, TotalBytes: 1 << 30, Files: 1 << 20, Depth: 1 << 10, PathBytes: 1 << 10}

@@ -10,14 +10,16 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+	"golang.org/x/text/width"
 )
 
 // CheckPath says why p cannot be the path of a file in a bundle, or nil. A path
 // is relative, separated by slashes, plain (no empty, "." or ".." element), and
 // means the same file on every system that a run may be laid out on: valid
-// UTF-8, no control or direction character, no backslash or colon, no element
-// that ends in a dot or a blank, or that Windows takes for a device, such as
-// "nul" or "aux.py". It applies no limit; [New] does.
+// UTF-8, no control or direction character, no line or paragraph separator, no
+// backslash or colon, no element that ends in a dot or a blank, that has more than
+// 255 bytes, or that Windows takes for a device, such as "nul" or "aux.py". It
+// applies no limit to the whole path; [New] does.
 func CheckPath(p string) error {
 	switch {
 	case p == "":
@@ -28,11 +30,14 @@ func CheckPath(p string) error {
 		return fmt.Errorf("%w: %q is not a plain relative path", ErrPath, p)
 	}
 	for _, r := range p {
-		if r == '\\' || r == ':' || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		if r == '\\' || r == ':' || r == '\u2028' || r == '\u2029' || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return fmt.Errorf("%w: %q holds %+q", ErrPath, p, r)
 		}
 	}
 	for elem := range strings.SplitSeq(p, "/") {
+		if len(elem) > maxElement {
+			return fmt.Errorf("%w: %.30q… has %d bytes between two slashes, at most %d", ErrPath, elem, len(elem), maxElement)
+		}
 		if last := elem[len(elem)-1]; last == '.' || last == ' ' || elem[0] == ' ' {
 			return fmt.Errorf("%w: %q begins with a blank, or ends with a blank or a dot", ErrPath, elem)
 		}
@@ -42,6 +47,9 @@ func CheckPath(p string) error {
 	}
 	return nil
 }
+
+// maxElement is the most bytes of one name: Linux lays out no longer one.
+const maxElement = 255
 
 // isDevice reports whether Windows takes elem for a device, in whatever folder
 // and with whatever extension.
@@ -67,8 +75,8 @@ func Ignored(name string) bool {
 }
 
 // fold maps the names that some file system takes for one name to one name:
-// those that differ by case, by normal form, or by characters that show nothing
-// (HFS+ skips them).
+// those that differ by case, by normal form, by width (a person takes "ａ" for "a"),
+// or by characters that show nothing (HFS+ skips them).
 func fold(p string) string {
 	ascii := true
 	for i := range len(p) {
@@ -86,6 +94,7 @@ func fold(p string) string {
 		}
 		return r
 	}, p)
+	p = width.Fold.String(p)
 	p = norm.NFD.String(cases.Fold().String(norm.NFD.String(p)))
 	return strings.ReplaceAll(p, "i\u0307", "i") // the simple lower case of İ is i
 }

@@ -17,7 +17,7 @@ import (
 func TestCheckPath(t *testing.T) {
 	for _, p := range []string{
 		"x.py", "scripts/x.py", "SKILL.md", ".hidden", "a/.b/c", "..a", "a..b", "...x", "with blank.txt", "ünï.txt", "名前.py", "a+b@c,d=e;f",
-		"console.py", "com.py", "com10.py", "lpt.txt", "nullable.py", "auxiliary", "\U0001f468\u200d\U0001f4bb.md", strings.Repeat("x", 4096),
+		"console.py", "com.py", "com10.py", "lpt.txt", "nullable.py", "auxiliary", "\U0001f468\u200d\U0001f4bb.md", strings.Repeat("x", 255), strings.Repeat("x/", 2047) + "x",
 	} {
 		if err := bundle.CheckPath(p); err != nil {
 			t.Errorf("CheckPath(%q): %v", p, err)
@@ -63,6 +63,10 @@ func TestCheckPath(t *testing.T) {
 		{"folder of a device's name", "Com1/x.py"},
 		{"device with a superscript", "lpt².txt"},
 		{"console", "CONIN$"},
+		{"B06: a name of 256 bytes", "a/" + strings.Repeat("x", 256) + "/b"},
+		{"B06: 86 characters of 3 bytes", strings.Repeat("名", 86)},
+		{"O06: line separator", "a\u2028b"},
+		{"O06: paragraph separator", "a\u2029b"},
 	} {
 		if err := bundle.CheckPath(tt.path); !errors.Is(err, bundle.ErrPath) || !errors.Is(err, bundle.ErrContent) {
 			t.Errorf("%s: CheckPath(%q): got %v, want ErrPath within ErrContent", tt.name, tt.path, err)
@@ -125,6 +129,9 @@ func TestTwins(t *testing.T) {
 		paths []string
 	}{
 		{"case", []string{"a/run.py", "a/Run.py"}},
+		{"B05: width", []string{"a.py", "\uff41.py"}},
+		{"B05: width of a mark", []string{"a(b)", "a\uff08b\uff09"}},
+		{"B05: half width", []string{"\u30ab", "\uff76"}},
 		{"case of a folder", []string{"a/x", "A/y"}},
 		{"case of a folder far above", []string{"a/b/c/x", "a/B/c/y"}},
 		{"NFC and NFD", []string{"\u00e9.py", "e\u0301.py"}},

@@ -96,6 +96,8 @@ func Extension(script, text string) string {
 		return "sh"
 	case strings.TrimRight(name, "0123456789.") == "python":
 		return "py"
+	case name == "uv" && len(words) > 1 && words[1] == "run": // a Python script that names its packages
+		return "py"
 	}
 	return ""
 }

@@ -37,6 +37,11 @@ func TestExtension(t *testing.T) {
 		{"node", "run", "#!/usr/bin/env node\n", "js"},
 		{"nodejs", "run", "#!/usr/bin/nodejs\n", "js"},
 		{"bare", "run", "#!python3\n", "py"},
+		{"uv run", "run", "#!/usr/bin/env -S uv run --script\n# /// script\n", "py"},
+		{"uv run, quietly", "run", "#!/usr/bin/env -S uv --quiet run --script\n", "py"},
+		{"uv by its path", "run", "#!/usr/local/bin/uv run\n", "py"},
+		{"uv that installs", "run", "#!/usr/bin/env -S uv tool install x\n", ""},
+		{"uv alone", "run", "#!/usr/bin/env uv\n", ""},
 
 		{"a byte order mark", "run", "\ufeff#!/bin/sh\n", ""},
 		{"a blank before", "run", " #!/bin/sh\n", ""},

@@ -189,13 +189,13 @@ func TestWriteFolder(t *testing.T) {
 	if list, err := os.ReadDir(at("empty2")); err != nil || len(list) > 0 {
 		t.Errorf("something was written through a link: %v", list)
 	}
-	// What cannot be written whole is taken back: a name longer than systems take.
-	long, err := bundle.New([]bundle.File{{Path: markdown, Data: []byte(goodMarkdown)}, {Path: "a/b"}, {Path: "z/" + strings.Repeat("x", 300)}}, nil, bundle.Limits{})
+	// What cannot be written whole is taken back: the last file cannot be read.
+	whole, err := bundle.New([]bundle.File{{Path: markdown, Data: []byte(goodMarkdown)}, {Path: "a/b"}, {Path: "z/last"}}, nil, bundle.Limits{})
 	must(t, err)
 	must(t, os.Mkdir(at("half"), 0o755))
 	for _, name := range []string{"half", "half2"} {
-		if err := WriteFolder(at(name), long); err == nil {
-			t.Errorf("%s: no error", name)
+		if err := WriteFolder(at(name), without{whole, "z/last"}); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	if list, err := os.ReadDir(at("half")); err != nil || len(list) > 0 {
@@ -204,6 +204,19 @@ func TestWriteFolder(t *testing.T) {
 	if _, err := os.Stat(at("half2")); !os.IsNotExist(err) {
 		t.Errorf("left: %v", err)
 	}
+}
+
+// A without is a content of which one file cannot be read.
+type without struct {
+	bundle.Content
+	path string
+}
+
+func (w without) ReadFile(path string) ([]byte, error) {
+	if path == w.path {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return w.Content.ReadFile(path)
 }
 
 // FromFiles says of files in memory what Read says of a folder.

@@ -203,12 +203,33 @@ func mendField(key, value string, lines []string) (quoted, why string) {
 	quoted = key + ": '" + strings.ReplaceAll(text, "'", "''") + "'"
 	plain := value != "" && !strings.ContainsAny(value[:1], "\"'[]{}|>&*!#%@`,?")
 	switch {
+	case value != "" && strings.ContainsAny(value[:1], "@`%"), strings.HasPrefix(value, "**"):
+		return quoted, "begins with a character that a text in YAML must not begin with"
+	case goesOn(value):
+		return quoted, "goes on behind its closing quote or bracket"
 	case plain && (strings.Contains(text, ": ") || strings.Contains(text, ":\t") || strings.HasSuffix(text, ":")):
 		return quoted, "has an unquoted ': '"
 	case !slices.Contains(known, key):
 		return quoted, "is not YAML"
 	}
 	return "", ""
+}
+
+// goesOn reports whether text follows what a value opens with, as in "Smart" commits or
+// [Beta] charts: then the quotes or brackets belong to the text.
+func goesOn(value string) bool {
+	if value == "" {
+		return false
+	}
+	end, ok := map[byte]string{'"': "\"", '\'': "'", '[': "]", '{': "}"}[value[0]]
+	if !ok {
+		return false
+	}
+	inner, rest, closed := strings.Cut(value[1:], end)
+	rest = strings.TrimLeft(rest, "]}")
+	// A text and nothing else: an escape, another quote or a bracket may mean more.
+	return closed && !strings.ContainsAny(inner, `\"'[]{}`+"`") && strings.HasPrefix(rest, " ") &&
+		!strings.HasPrefix(strings.TrimSpace(rest), "#") && !strings.ContainsAny(rest, `"'`) && strings.TrimSpace(rest) != ""
 }
 
 // fields takes the standard's fields out of the frontmatter, whose lines are

@@ -150,7 +150,7 @@ func TestStoredRefuses(t *testing.T) {
 		{"dot at the end", "a.py.", good, bundle.ErrPath, "a.py"},
 		{"device", "nul.py", good, bundle.ErrPath, "device"},
 		{"direction", "a\u202eb.py", good, bundle.ErrPath, "a"},
-		{"long", strings.Repeat("x", 1000), good, bundle.ErrPath, "script"},
+		{"long", strings.Repeat("x", 1000), good, bundle.ErrPath, "1000 bytes"},
 		{"ours", "tracon.yaml", good, bundle.ErrPath, "no script"},
 		{"ours in another case", "Skill.md", good, bundle.ErrPath, "no script"},
 		{"ignored", ".git", good, bundle.ErrPath, "no script"},

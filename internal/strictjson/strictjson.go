@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"unicode/utf8"
 
@@ -119,11 +120,39 @@ func semantic(err error) error {
 	case sem.Err != nil:
 		e.Text = clip(sem.Err.Error(), 200)
 	case sem.GoType != nil:
-		e.Text = fmt.Sprintf("%s does not fit here (want %s)", kindName(sem.JSONKind), sem.GoType.Kind())
+		e.Text = fmt.Sprintf("%s does not fit here; it takes %s", kindName(sem.JSONKind), wanted(sem.GoType))
 	default:
 		e.Text = "this value does not fit here"
 	}
 	return e
+}
+
+// wanted says in the words of JSON what a Go value is read from: who sent another, such
+// as a model, knows no Go.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return wanted(t.Elem())
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Slice, reflect.Array:
+		switch t.Elem().Kind() {
+		case reflect.Uint8: // bytes, in base64
+			return "a string"
+		case reflect.String:
+			return "a list of strings"
+		}
+		return "a list"
+	case reflect.Interface:
+		return "another value"
+	}
+	return "a whole number"
 }
 
 func decode(value []byte, limits Limits, build bool) ([]byte, any, error) {

@@ -175,3 +175,36 @@ func BenchmarkCanonical(b *testing.B) {
 		}
 	}
 }
+
+// Cases 12 and 13: a model that sends another type is told in words of JSON which one
+// is taken, and not how this program keeps it.
+func TestWrongTypeNamesTheRightOne(t *testing.T) {
+	var d struct {
+		Words  []string          `json:"words"`
+		Counts []int             `json:"counts"`
+		Bytes  []byte            `json:"bytes"`
+		Map    map[string]string `json:"map"`
+		Inner  *struct{}         `json:"inner"`
+		Count  *int64            `json:"count"`
+		Share  float64           `json:"share"`
+		Yes    bool              `json:"yes"`
+		Text   string            `json:"text"`
+	}
+	for _, tt := range []struct{ in, want string }{
+		{`{"words":"[\"--value\",\"3\"]"}`, "/words: a string does not fit here; it takes a list of strings"},
+		{`{"words":{"a":1}}`, "/words: an object does not fit here; it takes a list of strings"},
+		{`{"words":[1]}`, "/words/0: a number does not fit here; it takes a string"},
+		{`{"counts":{}}`, "/counts: an object does not fit here; it takes a list"},
+		{`{"bytes":[1]}`, "/bytes: a list does not fit here; it takes a string"},
+		{`{"map":[]}`, "/map: a list does not fit here; it takes an object"},
+		{`{"inner":1}`, "/inner: a number does not fit here; it takes an object"},
+		{`{"count":"1"}`, "/count: a string does not fit here; it takes a whole number"},
+		{`{"share":"1"}`, "/share: a string does not fit here; it takes a number"},
+		{`{"yes":"true"}`, "/yes: a string does not fit here; it takes true or false"},
+		{`{"text":null,"yes":1}`, "/yes: a number does not fit here; it takes true or false"},
+	} {
+		if err := Unmarshal([]byte(tt.in), &d); !errors.Is(err, ErrJSON) || !strings.HasSuffix(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.in, err, tt.want)
+		}
+	}
+}
