@@ -18,8 +18,9 @@ import (
 
 // registryCommands are what scripts call for images, and registries that have them.
 var registryCommands = map[string]func(*testscript.TestScript, bool, []string){
-	"registry": startRegistry,
-	"pack":     packImage,
+	"registry":  startRegistry,
+	"pack":      packImage,
+	"realimage": pushReal,
 }
 
 // registry VAR [lies|hangs] starts a registry of somebody else's make on this machine,
@@ -93,9 +94,14 @@ func packImage(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(os.WriteFile(ts.MkAbs(file), imagecase.Saved(true, map[string]imagecase.Packed{"app:1": p}, map[string][][]byte{"app:1": layers}), 0o600))
 		return
 	}
-	host, rest, _ := strings.Cut(args[0], "/")
+	push(ts, args[0], p)
+}
+
+// push puts the parts of an image into a registry: HOST/REPOSITORY:TAG.
+func push(ts *testscript.TestScript, target string, p imagecase.Packed) {
+	host, rest, _ := strings.Cut(target, "/")
 	repository, tag, _ := strings.Cut(rest, ":")
-	push := func(method, path, kind string, b []byte) {
+	send := func(method, path, kind string, b []byte) {
 		r, err := http.NewRequest(method, "http://"+host+"/v2/"+repository+path, bytes.NewReader(b))
 		ts.Check(err)
 		r.Header.Set("Content-Type", kind)
@@ -108,8 +114,8 @@ func packImage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	for d, b := range p.Blobs {
 		if d != p.Digest() {
-			push(http.MethodPost, "/blobs/uploads/?digest="+d, "application/octet-stream", b)
+			send(http.MethodPost, "/blobs/uploads/?digest="+d, "application/octet-stream", b)
 		}
 	}
-	push(http.MethodPut, "/manifests/"+tag, p.MediaType, p.Root)
+	send(http.MethodPut, "/manifests/"+tag, p.MediaType, p.Root)
 }

@@ -36,14 +36,20 @@ const Process = process.Name
 // it cannot stand as it should, that is an error: there is no falling back to
 // another. It needs no data folder.
 func OpenExecutor(c *config.Config, name string, logger *slog.Logger) (Local, error) {
-	return openExecutor(c, name, nil, logger)
+	return openExecutor(c, name, knownRuntimes{}, logger)
 }
 
-// openExecutor is OpenExecutor with the names of the runtimes, for notes.
-func openExecutor(c *config.Config, name string, names func(context.Context) (map[string]bundle.Digest, error), logger *slog.Logger) (e Local, err error) {
+// knownRuntimes are what an executor is told of runtimes; the zero value tells nothing.
+type knownRuntimes struct {
+	names  func(context.Context) (map[string]bundle.Digest, error) // for notes
+	listed func(context.Context) ([]bundle.Digest, error)          // by the allow-list, and there
+}
+
+// openExecutor is OpenExecutor with what is known of runtimes.
+func openExecutor(c *config.Config, name string, known knownRuntimes, logger *slog.Logger) (e Local, err error) {
 	switch name {
 	case sandbox.Name:
-		e, err = sandbox.New(sandbox.Config{Runtime: c.Runtime, Folders: c.Folders, DiskRate: c.DiskRate, Images: images(c), Names: names, Logger: logger})
+		e, err = sandbox.New(sandbox.Config{Runtime: c.Runtime, Folders: c.Folders, DiskRate: c.DiskRate, Images: images(c), Names: known.names, Logger: logger})
 	case container.Name:
 		if c.DiskRate > 0 {
 			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a container's is not limited", sandbox.Name)
@@ -52,7 +58,7 @@ func openExecutor(c *config.Config, name string, names func(context.Context) (ma
 			return nil, fmt.Errorf("the executor %s needs either an OCI runtime or an engine: name one of them (container_runtime: /usr/bin/crun, or container_engine: unix:///run/docker.sock)", container.Name)
 		}
 		if c.Engine != "" {
-			e, err = openEngine(c, names, logger)
+			e, err = openEngine(c, known, logger)
 			break
 		}
 		e, err = container.New(container.Config{Engine: c.OCIRuntime, Runtime: c.Runtime, Folders: c.Folders, Images: images(c), Logger: logger})
@@ -83,25 +89,39 @@ func openExecutor(c *config.Config, name string, names func(context.Context) (ma
 }
 
 // openEngine starts the executor of an engine's containers, in which the runtimes of the
-// allow-list are made ready. Without names it has none that is.
-func openEngine(c *config.Config, names func(context.Context) (map[string]bundle.Digest, error), logger *slog.Logger) (*engine.Executor, error) {
+// allow-list are made ready.
+func openEngine(c *config.Config, known knownRuntimes, logger *slog.Logger) (*engine.Executor, error) {
 	if len(c.Folders) > 0 {
 		return nil, errors.New("the setting folders shows something of the host, and a container of an engine shows nothing of it; take a runtime")
 	}
 	own := engine.Config{Address: c.Engine, Runtime: c.Runtime, Images: images(c), Logger: logger}
-	if names != nil {
-		known, err := names(context.Background())
-		if err != nil {
+	if known.listed != nil {
+		var err error
+		if own.Ready, err = known.listed(context.Background()); err != nil {
 			return nil, err
-		}
-		for _, ext := range slices.Sorted(maps.Keys(c.Interpreters)) {
-			name, _, ok := config.InRuntime(c.Interpreters[ext])
-			if d, there := known[name]; ok && there && !slices.Contains(own.Ready, d) {
-				own.Ready = append(own.Ready, d)
-			}
 		}
 	}
 	return engine.New(own)
+}
+
+// listedRuntimes are those that the allow-list names, be it the configuration file's or
+// the store's. One that is not there is left out: what would run in it says so.
+func (h *House) listedRuntimes(ctx context.Context) (list []bundle.Digest, err error) {
+	host, err := h.Hosts.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, ext := range slices.Sorted(maps.Keys(host.Interpreters)) {
+		d := host.Interpreters[ext].Image
+		if d.IsZero() || slices.Contains(list, d) {
+			continue
+		}
+		if i, err := h.Images.Image(d); err == nil {
+			list = append(list, d)
+			_ = i.Close()
+		}
+	}
+	return list, nil
 }
 
 // runtimeNames are the digests of the runtimes, by name. It is safe for concurrent use.

@@ -143,7 +143,7 @@ func (h *House) Start(ctx context.Context) (*tracon.Runner, error) {
 // house.
 func (h *House) executor() (e Local, err error) {
 	if h.exec == nil {
-		h.exec, err = openExecutor(h.Config, h.Config.Executor, h.runtimeNames, h.logger)
+		h.exec, err = openExecutor(h.Config, h.Config.Executor, knownRuntimes{h.runtimeNames, h.listedRuntimes}, h.logger)
 	}
 	return h.exec, err
 }
