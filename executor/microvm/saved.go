@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,8 +27,6 @@ func (e *Executor) openSnapshots() error {
 	e.saved.store = store
 	return err
 }
-
-func snapshotDir(kit string) string { return filepath.Join(kit, "snapshots") }
 
 // restored returns a machine that was restored; nil where none can be, and one must be
 // booted. It fails where ctx is done.

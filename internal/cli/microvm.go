@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/daemon"
 )
 
@@ -66,6 +68,12 @@ func (a *app) microvmShowCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
 		Short: "Show what virtual machines are started from; each file is held against its digest",
+		Long: `Shows what the executor microvm starts machines from, and the machines that it saved and
+restores those of runs of: each with its memory, and the digest of all that it was made
+with. A saved machine is made by the first run that needs it. One that is not what was
+saved is refused and made anew. After a change of the kernel, the agent, a runtime or QEMU
+another one is made, and the old one goes where there is no room or nobody has used it for
+30 days. Whether machines can be restored on this host, tracon doctor says.`,
 		Example: `  tracon microvm show
   tracon microvm show --json`,
 		Args: cobra.NoArgs,
@@ -88,6 +96,16 @@ func (a *app) atKit(cmd *cobra.Command, use daemon.Use, f func(context.Context, 
 		rows := [][]string{{"WHAT", "DIGEST"}, {"kernel", m.Kernel.String()}, {"first file system", m.Initrd.String()}, {"agent", m.Agent.String()}}
 		for _, d := range m.Disks {
 			rows = append(rows, []string{fmt.Sprintf("disk of runtime %s", orNone(d.Name)), d.Runtime.String()})
+		}
+		for _, s := range m.Saved {
+			what := fmt.Sprintf("saved machine of %s, %d MiB on the disk, used %s", config.FormatSize(s.Memory), s.Bytes>>20, s.Used.Format(time.RFC3339))
+			if s.Amiss != "" {
+				what = "saved machine, to be made anew: " + withoutRoom(s.Amiss)
+			}
+			rows = append(rows, []string{what, s.Key.String()})
+		}
+		if m.Boot {
+			rows = append(rows, []string{"no machine is restored of a saved one (microvm_boot)", ""})
 		}
 		return a.table(rows)
 	})

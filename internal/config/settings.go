@@ -36,7 +36,7 @@ type Config struct {
 	Folders      []string // folders that a sandboxed script sees besides /usr; absolute
 	OCIRuntime   string   // of the executor "container": path of crun, runc or runsc; absolute
 	Engine       string   // of the executor "container", in place of OCIRuntime: where Docker or Podman listens, unix:///PATH
-	Monitor      string   // of the executor "microvm": path of QEMU; empty: Debian's; absolute
+	Microvm      Microvm  // what the executor "microvm" is told
 	Runtime      string   // folder for staging; empty: the user's runtime folder
 
 	Slots, SlotsPerTenant, Queue, QueuePerTenant int // zero: the runner's defaults

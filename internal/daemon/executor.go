@@ -69,7 +69,14 @@ func openExecutor(c *config.Config, name string, known knownRuntimes, logger *sl
 		if len(c.Folders) > 0 {
 			return nil, fmt.Errorf("the setting folders shows scripts folders of this host, and a machine has none; take it away, and put what they need into a runtime")
 		}
-		e, err = microvm.New(microvm.Config{Kit: kitFolder(c), Images: images(c), Monitor: c.Monitor, Runtime: c.Runtime, Logger: logger})
+		own := microvm.Config{
+			Kit: kitFolder(c), Images: images(c), Monitor: c.Microvm.Monitor, Runtime: c.Runtime, Logger: logger,
+			Snapshots: c.Microvm.Snapshots, Ahead: c.Microvm.Ahead, AheadBytes: c.Microvm.AheadMemory,
+		}
+		if c.Microvm.Boot {
+			own.Snapshots, own.Ahead = -1, -1
+		}
+		e, err = microvm.New(own)
 	case process.Name:
 		if c.DiskRate > 0 {
 			return nil, fmt.Errorf("the setting disk_rate needs the executor %s: a plain process is not limited", sandbox.Name)

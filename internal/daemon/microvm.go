@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor/microvm"
 	"github.com/tracon-go/tracon/executor/microvm/kit"
 	"github.com/tracon-go/tracon/internal/config"
 )
@@ -26,6 +28,17 @@ type Machines struct {
 	Initrd bundle.Digest `json:"initrd"`
 	Agent  bundle.Digest `json:"agent"`
 	Disks  []Disk        `json:"disks"`
+	Boot   bool          `json:"boot"`  // the configuration has each machine booted
+	Saved  []Saved       `json:"saved"` // those that machines are restored of
+}
+
+// A Saved is a machine that was saved.
+type Saved struct {
+	Key    bundle.Digest `json:"key"`
+	Memory int64         `json:"memory"`          // bytes; zero where it is refused
+	Bytes  int64         `json:"bytes"`           // on the disk
+	Used   time.Time     `json:"used"`            // when it was made or used last
+	Amiss  string        `json:"amiss,omitempty"` // why it will be refused and made anew
 }
 
 // A Disk is that of a runtime.
@@ -70,7 +83,7 @@ func (h *House) PrepareMachines(ctx context.Context, from KernelSource, doing fu
 	if err != nil {
 		return Machines{}, err
 	}
-	return machines(info, names), nil
+	return h.machines(info, names)
 }
 
 // Machines says what machines boot from, which is held against its digests.
@@ -90,7 +103,10 @@ func (h *House) Machines(ctx context.Context) (Machines, error) {
 		}
 	}
 	names, err := h.machineRuntimes(ctx)
-	return machines(k.Info(), names), err
+	if err != nil {
+		return Machines{}, err
+	}
+	return h.machines(k.Info(), names)
 }
 
 // machineRuntimes are those that machines may need, with their names.
@@ -111,11 +127,19 @@ func (h *House) machineRuntimes(ctx context.Context) (map[bundle.Digest]string, 
 	return names, nil
 }
 
-func machines(i kit.Info, names map[bundle.Digest]string) Machines {
-	m := Machines{Kernel: i.Kernel, Initrd: i.Initrd, Agent: i.Agent, Disks: []Disk{}}
+func (h *House) machines(i kit.Info, names map[bundle.Digest]string) (Machines, error) {
+	m := Machines{Kernel: i.Kernel, Initrd: i.Initrd, Agent: i.Agent, Disks: []Disk{}, Boot: h.Config.Microvm.Boot, Saved: []Saved{}}
 	for _, d := range i.Disks {
 		m.Disks = append(m.Disks, Disk{d, names[d]})
 	}
 	slices.SortStableFunc(m.Disks, func(a, b Disk) int { return strings.Compare(a.Name, b.Name) })
-	return m
+	list, err := microvm.Snapshots(kitFolder(h.Config))
+	for _, s := range list {
+		saved := Saved{Key: s.Key, Memory: s.Memory, Bytes: s.Bytes, Used: s.Used.UTC().Truncate(time.Microsecond)}
+		if s.Err != nil {
+			saved.Amiss = s.Err.Error()
+		}
+		m.Saved = append(m.Saved, saved)
+	}
+	return m, err
 }
