@@ -31,7 +31,8 @@ func BenchmarkBackToBack(b *testing.B) {
 	if err := os.WriteFile(filepath.Join(s.dir, "main."+ext), []byte(text), 0o644); err != nil {
 		b.Fatal(err)
 	}
-	all := []*contestant{s.bare(), boxed(b, "box", 0, found, ext, text), boxed(b, "box-cold", -1, found, ext, text)}
+	what := script{found.Interpreter(), ext, text}
+	all := []*contestant{s.bare(), boxed(b, "box", 0, what), boxed(b, "box-cold", -1, what)}
 	bwrap, err := s.bubblewrap(b)
 	switch {
 	case err == nil:

@@ -18,10 +18,14 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/container"
+	enginerun "github.com/tracon-go/tracon/executor/container/engine"
 	"github.com/tracon-go/tracon/executor/executortest"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
+	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/enginecase"
+	"github.com/tracon-go/tracon/internal/rootfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -41,6 +45,12 @@ type start struct {
 	env  []string
 }
 
+// A script is what the executors among them are asked to run.
+type script struct {
+	by        gate.Interpreter
+	ext, text string
+}
+
 // rest is between two starts, so that none is measured with what another one left
 // to be done: a box, the making of the next.
 const rest = 10 * time.Millisecond
@@ -51,6 +61,14 @@ const rest = 10 * time.Millisecond
 // "half" is the median as a ratio to bare, and "quarter" what a quarter of the
 // runs were faster than.
 func BenchmarkStart(b *testing.B) {
+	started := map[string]*enginecase.Engine{}
+	b.Cleanup(func() {
+		for _, e := range started {
+			if err := e.End(); err != nil {
+				b.Error(err)
+			}
+		}
+	})
 	for _, tc := range []struct{ name, ext, text string }{{"sh", "sh", "true\n"}, {"python", "py", "pass\n"}, {"node", "js", "0\n"}} {
 		b.Run(tc.name, func(b *testing.B) {
 			found, err := interpreter.Find(b.Context(), tc.ext)
@@ -65,10 +83,14 @@ func BenchmarkStart(b *testing.B) {
 			if err := os.Chmod(s.dir, 0o755); err != nil { // a container's user must enter it
 				b.Fatal(err)
 			}
-			all := []*contestant{s.bare(), boxed(b, "box", 0, found, tc.ext, tc.text), boxed(b, "box-cold", -1, found, tc.ext, tc.text)}
-			others := []func(*testing.B) (*contestant, error){s.bubblewrap, s.oci("crun"), s.oci("runc"), s.docker}
-			for _, engine := range []string{"crun", "runc", "runsc"} {
-				others = append(others, contained(engine, found, tc.ext, tc.text))
+			what := script{found.Interpreter(), tc.ext, tc.text}
+			all := []*contestant{s.bare(), boxed(b, "box", 0, what), boxed(b, "box-cold", -1, what)}
+			others := []func(*testing.B) (*contestant, error){s.bubblewrap, s.oci("crun"), s.oci("runc")}
+			for _, name := range []string{"crun", "runc", "runsc"} {
+				others = append(others, contained(name, what))
+			}
+			for _, name := range enginecase.Names {
+				others = append(others, engined(started, name, what))
 			}
 			for _, other := range others {
 				c, err := other(b)
@@ -136,7 +158,7 @@ func (s start) bare() *contestant {
 
 // boxed runs the script in a box: one that was made ahead of the call, as all are
 // whose tenant calls often, or none (ahead is -1), one that is made for it.
-func boxed(b *testing.B, name string, ahead int, found interpreter.Found, ext, text string) *contestant {
+func boxed(b *testing.B, name string, ahead int, what script) *contestant {
 	b.Helper()
 	e, err := sandbox.New(sandbox.Config{Ahead: ahead})
 	if err != nil {
@@ -145,28 +167,70 @@ func boxed(b *testing.B, name string, ahead int, found interpreter.Found, ext, t
 	return executed(b, contestant{
 		name:  name,
 		walls: "7 namespaces, new root, no network, no capabilities, seccomp list, Landlock, cgroups; private copy of the skill; seen from outside before the script starts",
-	}, e, found, ext, text)
+	}, e, what)
 }
 
 // contained runs the script in a container that this OCI runtime makes.
-func contained(engine string, found interpreter.Found, ext, text string) func(*testing.B) (*contestant, error) {
+func contained(name string, what script) func(*testing.B) (*contestant, error) {
 	return func(b *testing.B) (*contestant, error) {
-		path, err := exec.LookPath(engine)
+		path, err := exec.LookPath(name)
 		if err != nil {
 			return nil, err
 		}
 		if os.Geteuid() != 0 {
-			return nil, fmt.Errorf("containers of %s: this is not root", engine)
+			return nil, fmt.Errorf("containers of %s: this is not root", name)
 		}
 		e, err := container.New(container.Config{Engine: path})
 		if err != nil {
 			return nil, err
 		}
-		c := contestant{name: "container-" + engine, walls: "as a box, without Landlock"}
-		if engine == "runsc" {
+		c := contestant{name: "container-" + name, walls: "as a box, without Landlock"}
+		if name == "runsc" {
 			c.walls = "a kernel of its own, which has no rights on the host; what a box has, in it and around it"
 		}
-		return executed(b, c, e, found, ext, text), nil
+		return executed(b, c, e, what), nil
+	}
+}
+
+// engined runs the script in a container that the engine of this name makes, which is
+// started where it is not among those that are. It shows no program of the host, so it has
+// a copy of the interpreter in a runtime.
+func engined(started map[string]*enginecase.Engine, name string, what script) func(*testing.B) (*contestant, error) {
+	return func(b *testing.B) (*contestant, error) {
+		if os.Geteuid() != 0 {
+			return nil, fmt.Errorf("containers of %s: this is not root", name)
+		}
+		if started[name] == nil {
+			of, err := enginecase.Open(name, "")
+			if err != nil {
+				return nil, err
+			}
+			started[name] = of
+		}
+		dir := b.TempDir()
+		root, patterns := filepath.Join(dir, "root"), []string{what.by.Path}
+		if what.ext == "py" {
+			patterns = rootfs.Python
+		}
+		if err := errors.Join(os.Mkdir(root, 0o755), rootfs.Make(root, patterns...)); err != nil {
+			return nil, err
+		}
+		store := image.New(filepath.Join(dir, "images"))
+		made, err := store.ImportFolder(b.Context(), root, image.Limits{})
+		if err != nil {
+			return nil, err
+		}
+		defer made.Image.Close()
+		found, err := interpreter.Inside(what.ext, "copy", made.Image, "")
+		if err != nil {
+			return nil, err
+		}
+		what.by = found.Interpreter()
+		e, err := enginerun.New(enginerun.Config{Address: started[name].Address(), Runtime: filepath.Join(dir, "run"), Images: store, Ready: []bundle.Digest{made.Digest}})
+		if err != nil {
+			return nil, err
+		}
+		return executed(b, contestant{name: "container-" + name, walls: "as a box, without Landlock and user namespace; no folder of the host"}, e, what), nil
 	}
 }
 
@@ -174,16 +238,16 @@ func contained(engine string, found interpreter.Found, ext, text string) func(*t
 func executed(b *testing.B, c contestant, e interface {
 	executor.Executor
 	io.Closer
-}, found interpreter.Found, ext, text string) *contestant {
+}, what script) *contestant {
 	b.Helper()
 	b.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			b.Error(err)
 		}
 	})
-	req, err := executortest.NewWorld(map[string]gate.Interpreter{ext: found.Interpreter()}).Admit(b.Context(), executortest.Order{
-		Files:  []bundle.File{{Path: "SKILL.md", Data: []byte("# A skill\n")}, {Path: "main." + ext, Data: []byte(text)}},
-		Script: "main." + ext, Mode: gate.Argv,
+	req, err := executortest.NewWorld(map[string]gate.Interpreter{what.ext: what.by}).Admit(b.Context(), executortest.Order{
+		Files:  []bundle.File{{Path: "SKILL.md", Data: []byte("# A skill\n")}, {Path: "main." + what.ext, Data: []byte(what.text)}},
+		Script: "main." + what.ext, Mode: gate.Argv,
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -329,26 +393,4 @@ func withoutUnified() (chan<- func(), error) {
 		return nil, fmt.Errorf("a mount namespace for runtimes of containers: %w", err)
 	}
 	return jobs, nil
-}
-
-// docker runs the script in a container of an image that has its interpreter, where
-// a daemon answers.
-func (s start) docker(b *testing.B) (*contestant, error) {
-	path, err := exec.LookPath("docker")
-	if err != nil {
-		return nil, errors.New("docker is not here")
-	}
-	image := os.Getenv("TRACON_BENCH_IMAGE")
-	if err := exec.CommandContext(b.Context(), path, "version").Run(); err != nil {
-		return nil, errors.New("docker: no daemon answers")
-	}
-	if image == "" {
-		return nil, errors.New("docker: TRACON_BENCH_IMAGE names no image that is there and has the interpreter")
-	}
-	argv := append([]string{path, "run", "--rm", "--pull=never", "--network=none", "--read-only", "--cap-drop=ALL",
-		"--security-opt=no-new-privileges", "--memory=256m", "--pids-limit=64", "--cpus=1", "--volume=" + s.dir + ":/skill", "--workdir=/skill", image}, s.argv...)
-	return &contestant{
-		name: "docker", walls: "6 namespaces, new root, no network, no capabilities, seccomp list, cgroups; no user namespace, Landlock",
-		run: func() error { return s.command(argv...) },
-	}, nil
 }

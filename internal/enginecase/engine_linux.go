@@ -39,12 +39,25 @@ type Engine struct {
 // calls it calls [Engine.End].
 func New(t testing.TB, name, dir string) *Engine {
 	t.Helper()
-	if _, err := exec.LookPath(programs[name]); err != nil {
+	e, err := Open(name, dir)
+	if errors.Is(err, exec.ErrNotFound) {
 		Need(t, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// Open is New for who goes on without it: an error wraps exec.ErrNotFound where it is not
+// installed.
+func Open(name, dir string) (*Engine, error) {
+	if _, err := exec.LookPath(programs[name]); err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp(dir, name)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	e := &Engine{Name: name, dir: dir}
 	switch name {
@@ -56,9 +69,9 @@ func New(t testing.TB, name, dir string) *Engine {
 			"--cgroup-manager=cgroupfs", "--events-backend=none", "system", "service", "--time", "0", "unix:///mnt/socket"}
 	}
 	if err := e.Start(); err != nil {
-		t.Fatal(errors.Join(err, e.clean(), os.RemoveAll(dir)))
+		return nil, errors.Join(err, e.clean(), os.RemoveAll(dir))
 	}
-	return e
+	return e, nil
 }
 
 // Need ends a test that lacks what is not there.
