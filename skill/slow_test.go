@@ -6,9 +6,13 @@ import (
 )
 
 // Whatever stands in SKILL.md or tracon.yaml, reading it takes about as long as
-// its size suggests: BenchmarkReading shows it for these.
+// its size suggests: BenchmarkReading shows it for these. Short tests have an eighth of it.
 func slowTexts() map[string]string {
-	fill := func(unit string) string { return strings.Repeat(unit, (MaxMarkdown-200)/len(unit)) }
+	most := MaxMarkdown - 200
+	if testing.Short() {
+		most /= 8
+	}
+	fill := func(unit string) string { return strings.Repeat(unit, most/len(unit)) }
 	return map[string]string{
 		"fields":             fill("a:\n"),
 		"broken fields":      fill("a: [\n"),
