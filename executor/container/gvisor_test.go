@@ -3,14 +3,19 @@
 package container_test
 
 import (
+	"context"
 	"errors"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/container"
 	"github.com/tracon-go/tracon/executor/executortest"
+	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/execfile"
 	"github.com/tracon-go/tracon/internal/hostcase"
@@ -83,4 +88,59 @@ sys.exit(3)
 	if got := string(res.Stderr); got != strings.Repeat("e", n) {
 		t.Errorf("got %d bytes of standard error", len(got))
 	}
+}
+
+// R06 where the kernel is the run's own: what it counts is not what the host does, so the
+// host's own count of its processes is asked. They have no more time than has passed, and
+// that of two periods of the limit.
+func TestProcessorTimeOfGVisor(t *testing.T) {
+	if !asRoot(t) || testing.Short() {
+		return
+	}
+	e, runtime := open(t, container.Config{Engine: find(t, "runsc")})
+	o := script("py", "import os\nfor i in range(3): os.fork()\nos.write(1, b'.')\nwhile True: pass\n")
+	o.Policy.Timeout, o.Live = gate.CeilingTimeout, gate.NewLive(0)
+	req, err := executortest.NewWorld(hostcase.Interpreters(t)).Admit(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() {
+		defer cancel(errGaveUp)
+		<-o.Live.Chunks()
+		begin, before := time.Now(), processorTime(runtime)
+		for end := begin.Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if used := processorTime(runtime) - before; used > 2*time.Second {
+				if passed := time.Since(begin); used > passed+300*time.Millisecond {
+					t.Errorf("within %v, it had %v of processor time", passed, used)
+				}
+				return
+			}
+		}
+	}()
+	if _, err := e.Execute(ctx, req); !errors.Is(err, errGaveUp) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// processorTime returns what the processes of the one run have had.
+func processorTime(runtime string) (sum time.Duration) {
+	pids := map[string]bool{}
+	for _, dir := range leftovers(runtime) {
+		text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		for _, pid := range strings.Fields(string(text)) {
+			pids[pid] = true
+		}
+	}
+	for pid := range pids {
+		stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		f := strings.Fields(rest)
+		for i := 11; i <= 12 && len(f) > 12; i++ { // user and system, in hundredths of a second
+			n, _ := strconv.Atoi(f[i])
+			sum += time.Duration(n) * 10 * time.Millisecond
+		}
+	}
+	return sum
 }

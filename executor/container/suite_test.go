@@ -100,8 +100,9 @@ func runsIn(instances ...string) []string {
 	return hostcase.Below(hostcase.Cgroups(instances...), "tenant-*/tracon-*")
 }
 
-// R2, B3: the conformance suite holds with every OCI runtime; in every dialect where the
-// tests are not short, as in ./check engines.
+// R2, B3: the conformance suite holds with every OCI runtime; in every dialect with the
+// first in ./check engines, and with each in ./check long. TestLanguages has each start
+// scripts in all of them.
 func TestConformance(t *testing.T) {
 	if !asRoot(t) {
 		return
@@ -110,7 +111,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, runtime := open(t, container.Config{Engine: find(t, name)})
 			dialects := executortest.Dialects()
-			if testing.Short() { // what differs with the OCI runtime does not with the dialect
+			if testing.Short() || name != engines[0] && !hostcase.Full() { // what differs with the OCI runtime does not with the dialect
 				dialects = slices.DeleteFunc(dialects, func(d executortest.Dialect) bool { return d.Name != "sh" })
 			}
 			executortest.Run(t, executortest.Setup{
@@ -120,6 +121,28 @@ func TestConformance(t *testing.T) {
 				Leftovers:    func() []string { return leftovers(runtime) },
 				Lacks:        executortest.Lacks{Pipes: name == "runsc"},
 			})
+		})
+	}
+}
+
+// B2: scripts of each language run with each OCI runtime.
+func TestLanguages(t *testing.T) {
+	if !asRoot(t) {
+		return
+	}
+	for _, name := range tried(engines) {
+		t.Run(name, func(t *testing.T) {
+			e, _ := open(t, container.Config{Engine: find(t, name)})
+			w := executortest.NewWorld(hostcase.Interpreters(t))
+			for ext, text := range hostcase.Languages {
+				req, err := w.Admit(t.Context(), script(ext, text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res, err := e.Execute(t.Context(), req); err != nil || string(res.Stdout) != "42\n" {
+					t.Errorf("%s: %v, %v, %q, %.300q", ext, res.Ending, err, res.Stdout, res.Stderr)
+				}
+			}
 		})
 	}
 }

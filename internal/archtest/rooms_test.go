@@ -115,7 +115,7 @@ var rooms = map[string]rule{
 	"internal/ownfile":     {"internal/holder", "golang.org/x/sys", true, "small files of the program's own, durable"},
 	"internal/pgserver":    {"", "", true, "a suite: a PostgreSQL of a package's own for its tests"},
 	"internal/rootfs":      {"", "", true, "root file systems of this machine's programs, for tests"},
-	"internal/hostcase":    {"executor/interpreter gate", "", false, "what runs leave on a host, for the tests of the executors of this host"},
+	"internal/hostcase":    {"executor/executortest/hostile executor/interpreter gate internal/threatmodel", "", false, "what runs leave on a host, and what is attacked with what, for the tests of the executors of this host"},
 	"internal/runnercase":  {". audit executor executor/executortest executor/executortest/hostile executor/interpreter executor/process executor/sandbox gate serve/limit serve/runnerapi store/memstore", "", false, "a runner service in another process, for the tests of the executors that send scripts away"},
 	"internal/spool":       {"bundle", "", true, "the files of a skill on disk while it is read"},
 	"internal/strictjson":  {"", "github.com/go-json-experiment/json", false, "JSON behind one door"},

@@ -24,6 +24,20 @@ var Scripts = []string{
 // Python are what the distribution's Python needs.
 var Python = []string{"/usr/bin/python3", "/usr/lib/python3*"}
 
+// Node returns what Node.js needs: where its distribution keeps parts of it apart, as
+// Debian's does, those too.
+func Node() []string {
+	need := []string{"/usr/bin/node"}
+	for _, name := range []string{"acorn", "acorn-walk", "cjs-module-lexer", "undici"} {
+		if _, err := os.Stat(nodeFolder + "/" + name); err == nil {
+			need = append(need, nodeFolder+"/"+name)
+		}
+	}
+	return need
+}
+
+const nodeFolder = "/usr/share/nodejs"
+
 // Make makes a root file system in the folder: the files and folders that the
 // patterns match, the libraries of the programs among them, and the links by
 // which the machine reaches them.
@@ -91,7 +105,7 @@ func (m *maker) add(path string) error {
 		if err := os.Mkdir(filepath.Join(m.dir, path), 0o755); err != nil {
 			return err
 		}
-		if strings.HasPrefix(filepath.Base(path), "python3") {
+		if strings.HasPrefix(filepath.Base(path), "python3") || filepath.Dir(path) == nodeFolder {
 			return m.tree(path)
 		}
 		return nil

@@ -2,6 +2,8 @@ package threatmodel
 
 import (
 	_ "embed"
+	"fmt"
+	"slices"
 
 	"github.com/tracon-go/tracon/internal/strictyaml"
 )
@@ -20,6 +22,7 @@ type Model struct {
 	Matrix    []Promises `yaml:"matrix"`
 	Threats   []Threat   `yaml:"threats"`
 	Elsewhere []Attack   `yaml:"elsewhere"` // that the hostile suite has no case for
+	Attacked  []Attacked `yaml:"attacked"`
 }
 
 // An Attacker is somebody, by what they have in hand before they begin.
@@ -78,6 +81,32 @@ type Attack struct {
 	What     string   `yaml:"what"`
 	Evidence []string `yaml:"evidence"`
 	Why      string   `yaml:"why"`
+}
+
+// An Attacked is an executor that the hostile suite attacks. Its test takes from here
+// what to attack it with.
+type Attacked struct {
+	ID        string            `yaml:"id"`
+	Test      string            `yaml:"test"`      // as evidence names it
+	Lacks     []string          `yaml:"lacks"`     // the walls that it does not promise
+	Often     []string          `yaml:"often"`     // the cases of every ./check; the others: ./check long. None: all
+	Otherwise map[string]string `yaml:"otherwise"` // cases that would show something which is no harm: what
+}
+
+// Runs reports whether the executor is attacked with the case: in every ./check, or, with
+// full, in ./check long.
+func (a Attacked) Runs(id string, full bool) bool {
+	return a.Otherwise[id] == "" && (full || len(a.Often) == 0 || slices.Contains(a.Often, id))
+}
+
+// Attack returns the executor of that name.
+func (m Model) Attack(id string) (Attacked, error) {
+	for _, a := range m.Attacked {
+		if a.ID == id {
+			return a, nil
+		}
+	}
+	return Attacked{}, fmt.Errorf("threatmodel: nothing says how %q is attacked", id)
 }
 
 // Read returns the model of this build.

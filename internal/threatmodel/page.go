@@ -2,6 +2,7 @@ package threatmodel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -87,6 +88,7 @@ func (m Model) Page(cases []Case) string {
 	for _, c := range cases {
 		p("| %s | %s | %s | %s |", c.ID, c.Title, c.Class, c.Wall)
 	}
+	m.attacked(p, cases)
 	p("\n## Attacks elsewhere\n")
 	p("What no script can show by itself, or what other tests show already.\n")
 	p("| attack | what happens | shown by | why not as a case |\n|---|---|---|---|")
@@ -94,6 +96,48 @@ func (m Model) Page(cases []Case) string {
 		p("| %s | %s | %s | %s |", a.ID, a.What, strings.Join(evidence(a.Evidence), ", "), a.Why)
 	}
 	return b.String()
+}
+
+// attacked says which case runs on which executor.
+func (m Model) attacked(p func(string, ...any), cases []Case) {
+	p("\n## Which case runs on which executor\n")
+	p("The tests take from the file that this page is made of what to attack each executor with. `yes`: in every `./check`. `long`: in")
+	p("`./check long`, which runs every case on every executor; in the others one case at least for each wall does. `-`: the executor does not")
+	p("promise the wall. A number: the case would show something there that is no harm, or is shown by another test; see below the table.")
+	p("What a kernel of the run's own makes or tells is no breach with runsc. Micro-VMs are attacked by `executor/microvm TestHostile`.\n")
+	head, line := "| case |", "|---|"
+	for _, a := range m.Attacked {
+		head, line = head+" "+a.ID+" |", line+"---|"
+	}
+	p("%s\n%s", head, line)
+	var notes []string
+	for _, c := range cases {
+		row := "| " + c.ID
+		for _, a := range m.Attacked {
+			cell := "yes"
+			switch {
+			case slices.Contains(a.Lacks, c.Wall):
+				cell = "-"
+			case a.Otherwise[c.ID] != "":
+				if !slices.Contains(notes, a.Otherwise[c.ID]) {
+					notes = append(notes, a.Otherwise[c.ID])
+				}
+				cell = fmt.Sprintf("(%d)", slices.Index(notes, a.Otherwise[c.ID])+1)
+			case !a.Runs(c.ID, false):
+				cell = "long"
+			}
+			row += " | " + cell
+		}
+		p("%s |", row)
+	}
+	p("")
+	for i, n := range notes {
+		p("%d. %s", i+1, n)
+	}
+	p("")
+	for _, a := range m.Attacked {
+		p("- %s: %s", a.ID, evidence([]string{a.Test})[0])
+	}
 }
 
 func evidence(list []string) []string {

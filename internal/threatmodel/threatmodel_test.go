@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -223,6 +224,37 @@ func faults(m Model, b building) (list []string) {
 			}
 		}
 	}
+	var walls []string
+	for _, w := range hostile.Walls() {
+		walls = append(walls, string(w))
+	}
+	for _, a := range m.Attacked {
+		if ids[a.ID] || a.ID == "" || !b.tests[a.Test] {
+			bad("%s: it stands twice, or there is no test %q", a.ID, a.Test)
+		}
+		ids[a.ID] = true
+		shown := slices.Clone(a.Lacks)
+		for id, c := range b.cases {
+			if a.Runs(id, false) || a.Otherwise[id] != "" {
+				shown = append(shown, string(c.Wall))
+			}
+		}
+		for _, w := range walls {
+			if !slices.Contains(shown, w) {
+				bad("%s: no case about the wall %q runs on it in every check", a.ID, w)
+			}
+		}
+		for _, id := range slices.Concat(a.Often, slices.Collect(maps.Keys(a.Otherwise))) {
+			if _, isCase := b.cases[id]; !isCase {
+				bad("%s: there is no case %q", a.ID, id)
+			}
+		}
+		for _, w := range a.Lacks {
+			if !slices.Contains(walls, w) {
+				bad("%s: there is no wall %q", a.ID, w)
+			}
+		}
+	}
 	for class, cell := range promised {
 		if (cell == Promised || cell == Tier1) && !held[class] {
 			bad("the promise %s has no row", class)
@@ -263,6 +295,10 @@ func TestFaults(t *testing.T) {
 		{"an attack without evidence or reason", func(m *Model) { m.Elsewhere[0].Evidence, m.Elsewhere[0].Why = nil, "" }, "neither evidence nor a reason"},
 		{"an attack by a test that is none", func(m *Model) { m.Elsewhere[0].Evidence = []string{"gate TestNothing"} }, `no test or case "gate TestNothing"`},
 		{"an attack that is a case", func(m *Model) { m.Elsewhere[0].ID = "F01" }, "is a case"},
+		{"an executor by a test that is none", func(m *Model) { m.Attacked[0].Test = "gate TestNothing" }, `no test "gate TestNothing"`},
+		{"an executor with a case that is none", func(m *Model) { m.Attacked[0].Otherwise = map[string]string{"F99": "x"} }, `there is no case "F99"`},
+		{"an executor without a wall that is none", func(m *Model) { m.Attacked[0].Lacks = []string{"moat"} }, `there is no wall "moat"`},
+		{"a wall that is shown too seldom", func(m *Model) { m.Attacked[0].Often = []string{"F01"} }, `no case about the wall "memory" runs on it in every check`},
 		{"no owner", func(m *Model) { row(m, "TM-20").Owner = "" }, "TM-20: it has no owner"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -73,7 +74,7 @@ var aRuntime = sync.OnceValues(func() (r struct {
 	found  map[string]gate.Interpreter
 }, err error) {
 	root := filepath.Join(top, "root")
-	if err = errors.Join(os.Mkdir(root, 0o755), rootfs.Make(root, append(rootfs.Scripts, rootfs.Python...)...)); err != nil {
+	if err = errors.Join(os.Mkdir(root, 0o755), rootfs.Make(root, slices.Concat(rootfs.Scripts, rootfs.Python, rootfs.Node())...)); err != nil {
 		return r, err
 	}
 	r.store = image.New(filepath.Join(top, "images"))
@@ -83,7 +84,7 @@ var aRuntime = sync.OnceValues(func() (r struct {
 	}
 	defer made.Image.Close()
 	r.digest, r.found = made.Digest, map[string]gate.Interpreter{}
-	for _, ext := range []string{"sh", "py"} {
+	for _, ext := range []string{"sh", "py", "js"} {
 		f, err := interpreter.Inside(ext, "base", made.Image, "")
 		if err != nil {
 			return r, err

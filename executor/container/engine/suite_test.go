@@ -81,12 +81,10 @@ func interpreters(t testing.TB) map[string]gate.Interpreter {
 	return r.found
 }
 
-// full reports whether everything is to be shown with each engine, as ./check long asks
-// for. Otherwise the second engine is shown what differs with the engine.
-func full(name string) bool { return name == names[0] || os.Getenv("TRACON_ENGINES_FULL") == "yes" }
-
+// dialects are those in which the suite runs: the first engine's are all, as what differs
+// with the engine does not with the dialect.
 func dialects(name string) []executortest.Dialect {
-	return slices.DeleteFunc(executortest.Dialects(), func(d executortest.Dialect) bool { return d.Name != "sh" && !full(name) })
+	return slices.DeleteFunc(executortest.Dialects(), func(d executortest.Dialect) bool { return d.Name != "sh" && name != names[0] && !hostcase.Full() })
 }
 
 // R2, B3: the conformance suite holds with both engines.
@@ -104,6 +102,30 @@ func TestConformance(t *testing.T) {
 				Dialects:     dialects(name),
 				Leftovers:    func() []string { return leftovers(t, d, ask) },
 			})
+		})
+	}
+}
+
+// B2: scripts of each language run with each engine.
+func TestLanguages(t *testing.T) {
+	if !withEngines(t) {
+		return
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			e, w := open(t, engineOf(t, name), engine.Config{}), executortest.NewWorld(interpreters(t))
+			for ext, text := range hostcase.Languages {
+				o := script(text)
+				o.Script = "main." + ext
+				o.Files[1].Path = o.Script
+				req, err := w.Admit(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res, err := e.Execute(t.Context(), req); err != nil || string(res.Stdout) != "42\n" {
+					t.Errorf("%s: %v, %v, %q, %.300q", ext, res.Ending, err, res.Stdout, res.Stderr)
+				}
+			}
 		})
 	}
 }
