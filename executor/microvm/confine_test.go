@@ -73,11 +73,21 @@ func TestTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	// The memory of a saved machine, which all those that are restored of it have.
+	ram, err := box.Sealed("test", 0, func(f *os.File) error { return f.Truncate(4096) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ram.Close()
 	c, err := start(shell{fmt.Sprintf(`
 may() { if (eval "$2") >/dev/null 2>&1; then echo "may $1"; else echo "not $1"; fi; }
 may run-programs /usr/bin/true
 may read-its-kernel ': </proc/self/fd/3'
 may write-its-kernel ': >>/proc/self/fd/3'
+may open-memory ': <>/proc/self/fd/4'
+may write-memory 'echo x 1<>/proc/self/fd/4'
+may cut-memory ': >/proc/self/fd/4'
+may grow-memory 'truncate -s 8192 /proc/self/fd/4'
 may read-file ': <%[1]s'
 may write-file ': >>%[1]s'
 may make-file ': >%[2]s/made'
@@ -90,12 +100,12 @@ may read-kvm ': </dev/kvm'
 may become-root 'setpriv --reuid=0 true'
 echo "user $(id -u) groups $(id -G)"
 exec sleep 600
-`, canary, dir, os.Getpid())}, machine{kernel: f}, box.Group{}, id)
+`, canary, dir, os.Getpid())}, machine{kernel: f, ram: ram}, box.Group{}, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"may run-programs", "may read-its-kernel", "not write-its-kernel", "not read-file", "not write-file", "not make-file", "not read-config", "not list-root",
+		"may run-programs", "may read-its-kernel", "not write-its-kernel", "may open-memory", "not write-memory", "not cut-memory", "not grow-memory", "not read-file", "not write-file", "not make-file", "not read-config", "not list-root",
 		"not list-processes", "not read-host", "not signal-host", "not read-kvm", "not become-root", fmt.Sprintf("user %d groups %d", id, id),
 	}
 	for !strings.Contains(c.said.String(), "groups") { // it says so at last

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
@@ -43,8 +44,11 @@ type Executor struct {
 	underWay   *box.UnderWay
 	hung       atomic.Int64
 	processor  bundle.Digest // of which kind it is
-	saved      cache
-	ahead      ahead
+	// restoreTime is how long a machine may take until it has answered after it was
+	// restored.
+	restoreTime time.Duration
+	saved       cache
+	ahead       ahead
 
 	interpreters interpreter.Opener
 
@@ -81,6 +85,7 @@ func New(c Config) (e *Executor, err error) {
 		images: map[bundle.Digest]*image.Image{}, seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing),
 	}
 	e = opened
+	e.restoreTime = c.BootTime / 4
 	e.ahead = ahead{
 		most: c.Ahead, memory: c.AheadBytes, raze: e.raze, busy: func() bool { return e.underWay.Count() > runtime.NumCPU() },
 		make: func(s size) (*vm, error) { return e.restored(e.underWay.Closing(), s) },

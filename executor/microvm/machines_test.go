@@ -3,6 +3,7 @@
 package microvm_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,11 +91,12 @@ func interpreters(t testing.TB) map[string]gate.Interpreter {
 	return list
 }
 
-// open returns an executor in a runtime folder of its own.
+// open returns an executor in a runtime folder of its own. It makes no machine ahead where
+// c does not say how many: what waits for a call is no leftover of one.
 func open(t testing.TB, c microvm.Config) (*microvm.Executor, string) {
 	t.Helper()
 	interpreters(t)
-	c.BootTime = start
+	c.BootTime, c.Ahead = start, cmp.Or(c.Ahead, -1)
 	c.Images = image.New(filepath.Join(base, "images"))
 	c.Kit, c.Runtime = kitDir(), filepath.Join(t.TempDir(), "run")
 	c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))

@@ -132,7 +132,7 @@ const stateName = "state"
 func (q *qmp) migrate(how string, socket, state *os.File) error {
 	q.migration = ""
 	var abilities []map[string]any
-	for _, name := range []string{"x-ignore-shared", "events"} {
+	for _, name := range []string{"x-ignore-shared", "events"} { // the memory is left where it is, and what happens is told
 		abilities = append(abilities, map[string]any{"capability": name, "state": true})
 	}
 	err := q.call("migrate-set-capabilities", map[string]any{"capabilities": abilities}, &struct{}{})

@@ -124,7 +124,7 @@ func TestStopped(t *testing.T) {
 // A machine that does not come up is killed and counted, and others are tried; nobody has
 // been told of the script then.
 func TestHangsAtBoot(t *testing.T) {
-	e, runtime := open(t, microvm.Config{})
+	e, runtime := open(t, microvm.Config{Snapshots: -1})
 	w := executortest.NewWorld(interpreters(t))
 	req, err := w.Admit(t.Context(), script("sh", "echo never\n"))
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/internal/box"
 	"github.com/tracon-go/tracon/executor/microvm/internal/snapshot"
+	"github.com/tracon-go/tracon/executor/microvm/kit"
 	"golang.org/x/sys/unix"
 )
 
@@ -85,7 +86,7 @@ func (e *Executor) restoreOnce(ctx context.Context, s size) (*vm, error) {
 		return nil, err
 	}
 	v.from = key
-	v, err = e.looked(v, e.within(ctx, v, e.restoreTime(), func(ctx context.Context) error { return e.goOn(ctx, v, from) }))
+	v, err = e.looked(v, e.within(ctx, v, e.restoreTime, func(ctx context.Context) error { return e.goOn(ctx, v, from) }))
 	if err == nil {
 		err = e.wake(ctx, v)
 		if err != nil {
@@ -132,12 +133,14 @@ func (e *Executor) key(s size) (bundle.Digest, error) {
 		}
 		disk = d.String()
 	}
-	m := e.machine(s)
+	return keyOf(e.kit.Info(), disk, e.monitor, program, e.processor, e.machine(s)), nil
+}
+
+// keyOf is key, of what was found out.
+func keyOf(k kit.Info, disk string, by monitor, program, processor bundle.Digest, m machine) bundle.Digest {
 	m.counter, m.port, m.control, m.ram, m.waits = 0, os.Stdin, os.Stdout, os.Stderr, true // their numbers alone are told
-	k := e.kit.Info()
-	text := fmt.Sprintf("tracon/microvm/1\nkernel %s\ninitrd %s\nagent %s\ndisk %s\nmonitor %s %s\nprocessor %s\nmachine %q\n",
-		k.Kernel, k.Initrd, k.Agent, disk, e.monitor.describe(), program, e.processor, e.monitor.argv(m))
-	return bundle.Sum([]byte(text)), nil
+	return bundle.Sum(fmt.Appendf(nil, "tracon/microvm/1\nkernel %s\ninitrd %s\nagent %s\ndisk %s\nmonitor %s %s\nprocessor %s\nmachine %q\n",
+		k.Kernel, k.Initrd, k.Agent, disk, by.describe(), program, processor, by.argv(m)))
 }
 
 // A program is the monitor's, as it was read.

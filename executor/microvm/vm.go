@@ -50,10 +50,6 @@ type size struct {
 	accelerate bool
 }
 
-// restoreTime is how long a machine may take until it has answered after it was restored:
-// a quarter of what one may take that boots.
-func (e *Executor) restoreTime() time.Duration { return e.config.BootTime / 4 }
-
 // sizeStep is what the memory of a machine is a multiple of: machines of different runs
 // are alike then, and one snapshot serves them.
 const sizeStep = 256 << 20
@@ -147,7 +143,7 @@ func (e *Executor) within(ctx context.Context, v *vm, most time.Duration, f func
 // wake gives the machine the time and chance that no other has, and returns when it has
 // answered.
 func (e *Executor) wake(ctx context.Context, v *vm) error {
-	return e.within(ctx, v, e.restoreTime(), func(context.Context) error {
+	return e.within(ctx, v, e.restoreTime, func(context.Context) error {
 		var seed [frame.SeedBytes]byte
 		_, _ = rand.Read(seed[:]) // it never fails
 		err := frame.Write(v.f, frame.Wake, frame.WakeBytes(time.Now().UnixNano(), seed))
