@@ -31,7 +31,7 @@ func allowed(host Host, policy Policy, script, text string) (string, Interpreter
 	}
 	ext := Extension(script, text)
 	if ext == "" {
-		return deny("give the script an extension, or a first line that names its interpreter",
+		return deny("give the script an extension such as .py or .sh, or a first line such as `#!/usr/bin/env python3`",
 			fmt.Errorf("script %q has no extension, and its first line names no interpreter that is known", script))
 	}
 	in, ok := host.Interpreters[ext]

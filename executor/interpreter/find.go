@@ -25,6 +25,17 @@ func Extensions() []string { return slices.Sorted(maps.Keys(extensions)) }
 // A *NotAvailableError that names every path that was tried; the cause of ctx
 // when it is done.
 func Find(ctx context.Context, extension string) (Found, error) {
+	return FindFor(ctx, extension, func(Found) error { return nil })
+}
+
+// FindFor is [Find] for an executor that cannot start every file of this host: one for
+// which usable returns an error is passed over, and the error says why. In an activated
+// virtual environment the first python3 on PATH lies where a box shows nothing.
+//
+// # Errors
+//
+// Those of [Find].
+func FindFor(ctx context.Context, extension string, usable func(Found) error) (Found, error) {
 	rule, ok := extensions[extension]
 	if !ok {
 		return Found{}, &NotAvailableError{Extension: extension, Remedy: "name the path of what runs it in the allow-list"}
@@ -34,6 +45,9 @@ func Find(ctx context.Context, extension string) (Found, error) {
 		f, err := probe(ctx, extension, path)
 		if ctx.Err() != nil {
 			return Found{}, context.Cause(ctx)
+		}
+		if err == nil {
+			err = usable(f)
 		}
 		if err == nil {
 			return f, nil
@@ -49,8 +63,9 @@ func Find(ctx context.Context, extension string) (Found, error) {
 // candidates returns the files on PATH that have one of the names: for each name
 // the real executables, and behind all of those the scripts.
 func candidates(names []string) []string {
+	type place struct{ folder, file os.FileInfo }
 	var real, scripts []string
-	var seen []os.FileInfo
+	var seen []place
 	for _, name := range names {
 		if runtime.GOOS == "windows" {
 			name += ".exe"
@@ -64,11 +79,13 @@ func candidates(names []string) []string {
 			if err != nil && errors.Is(err, os.ErrNotExist) || err == nil && info.IsDir() {
 				continue
 			}
-			if err == nil && slices.ContainsFunc(seen, func(s os.FileInfo) bool { return os.SameFile(s, info) }) {
-				continue // /bin is often a link to /usr/bin
-			}
-			if err == nil {
-				seen = append(seen, info)
+			if folder, ferr := os.Stat(dir); err == nil && ferr == nil {
+				// /bin is often a link to /usr/bin. A link in another folder is another
+				// place: an executor may see one of them alone.
+				if slices.ContainsFunc(seen, func(s place) bool { return os.SameFile(s.folder, folder) && os.SameFile(s.file, info) }) {
+					continue
+				}
+				seen = append(seen, place{folder, info})
 			}
 			if script, err := isScript(path); err == nil && script {
 				scripts = append(scripts, path)

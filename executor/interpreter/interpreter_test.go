@@ -180,6 +180,35 @@ func TestFindPrefersTheRealOne(t *testing.T) {
 	}
 }
 
+// Case 35: one that the executor cannot start is passed over for one behind it that leads
+// to the same file, and where no other is there the error says why.
+func TestFindForPassesOver(t *testing.T) {
+	python := distribution(t)
+	venv := t.TempDir()
+	linked := filepath.Join(venv, "python3")
+	if err := os.Symlink(python, linked); err != nil {
+		t.Fatal(err)
+	}
+	hidden := errors.New("no box shows it")
+	shown := func(f interpreter.Found) error {
+		if filepath.Dir(f.Path) == venv {
+			return hidden
+		}
+		return nil
+	}
+	t.Setenv("PATH", venv+":"+filepath.Dir(python))
+	if f, err := interpreter.FindFor(t.Context(), "py", shown); err != nil || f.Path != python {
+		t.Errorf("got %+v, %v; want %s", f, err, python)
+	}
+	if f, err := interpreter.Find(t.Context(), "py"); err != nil || f.Path != linked {
+		t.Errorf("got %+v, %v; want the first", f, err)
+	}
+	t.Setenv("PATH", venv)
+	if _, err := interpreter.FindFor(t.Context(), "py", shown); !errors.Is(err, interpreter.ErrNotAvailable) || !errors.Is(err, hidden) || !strings.Contains(err.Error(), linked) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A probe that hangs ends, and leaves no process behind.
 func TestProbeIsStopped(t *testing.T) {
 	sleep := "sleep 4711." + strconv.Itoa(os.Getpid()) // that of no other test

@@ -18,6 +18,20 @@ var programFolders = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64
 // devices are the only devices of a box.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
+// Shows reports whether a script in a box of this host's own programs sees the file at
+// path, an absolute one, where folders are Config.Folders: the box shows its name and
+// what that leads to. It is for choosing an interpreter, and no wall.
+func Shows(path string, folders []string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return false
+	}
+	shown := func(p string) bool {
+		return slices.ContainsFunc(slices.Concat(programFolders, folders), func(dir string) bool { return below(p, dir) })
+	}
+	return shown(filepath.Clean(path)) && shown(real)
+}
+
 const attrHost = attrClosed | unix.MOUNT_ATTR_RDONLY
 
 // hostLayout makes the root of a box of this host's own programs, and of the

@@ -21,6 +21,9 @@ func New(Config) (*Executor, error) {
 // Showable fails: there are no boxes to show it in.
 func Showable(*image.Image) error { return ErrWall }
 
+// Shows is false: there are no boxes to see it in.
+func Shows(string, []string) bool { return false }
+
 // Execute fails.
 func (e *Executor) Execute(_ context.Context, req executor.Request) (executor.Result, error) {
 	if !req.Valid() {

@@ -90,7 +90,7 @@ func (l *local) examine(ctx context.Context) ([]finding, error) {
 	if len(host.Interpreters) == 0 {
 		findings = append(findings, finding{"interpreters", false, "the allow-list is empty: nothing runs", "a first `tracon run --grant` lists the one that it needs"})
 		for _, ext := range interpreter.Extensions() {
-			if found, err := interpreter.Find(ctx, ext); err == nil {
+			if found, err := h.Find(ctx, ext); err == nil {
 				findings = append(findings, finding{"found", true, fmt.Sprintf("%s = %s %s", ext, found.Path, found.Version), ""})
 			}
 		}

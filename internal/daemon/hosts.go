@@ -9,7 +9,9 @@ import (
 	"sync"
 
 	"github.com/tracon-go/tracon/bundle"
+	"github.com/tracon-go/tracon/executor/container"
 	"github.com/tracon-go/tracon/executor/interpreter"
+	"github.com/tracon-go/tracon/executor/sandbox"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/image"
 	"github.com/tracon-go/tracon/internal/config"
@@ -73,7 +75,7 @@ func (f *fixed) Host(ctx context.Context) (gate.Host, error) {
 			}
 			continue
 		}
-		found, err := probe(ctx, ext, text, kept.Runtimes, f.images)
+		found, err := probe(ctx, ext, text, kept.Runtimes, f.images, usable(f.c))
 		if ctx.Err() != nil {
 			return gate.Host{}, context.Cause(ctx)
 		}
@@ -93,8 +95,8 @@ func (f *fixed) Host(ctx context.Context) (gate.Host, error) {
 }
 
 // probe finds what runs scripts of the extension: what text says, or, where it
-// is empty, wherever it is on this host.
-func probe(ctx context.Context, ext, text string, names map[string]bundle.Digest, images *image.Store) (gate.Interpreter, error) {
+// is empty, the first on this host that is usable.
+func probe(ctx context.Context, ext, text string, names map[string]bundle.Digest, images *image.Store, usable func(interpreter.Found) error) (gate.Interpreter, error) {
 	var found interpreter.Found
 	var err error
 	if name, path, ok := config.InRuntime(text); ok {
@@ -102,12 +104,30 @@ func probe(ctx context.Context, ext, text string, names map[string]bundle.Digest
 	} else if text != "" {
 		found, err = interpreter.Probe(ctx, ext, text)
 	} else {
-		found, err = interpreter.Find(ctx, ext)
+		found, err = interpreter.FindFor(ctx, ext, usable)
 	}
 	if err != nil {
 		return gate.Interpreter{}, err
 	}
 	return found.Interpreter(), nil
+}
+
+// usable says why the executor cannot start an interpreter of this host that was found,
+// or nil. What an operator names is taken as it is: the executor says what is amiss.
+func usable(c *config.Config) func(interpreter.Found) error {
+	return func(f interpreter.Found) error {
+		inBox := c.Executor == sandbox.Name || c.Executor == container.Name && c.OCIRuntime != ""
+		if !inBox || sandbox.Shows(f.Path, c.Folders) {
+			return nil
+		}
+		return fmt.Errorf("a script in a box does not see %s; the setting folders shows it further folders", f.Path)
+	}
+}
+
+// Find searches this host for what runs scripts of the extension and can be started by
+// the executor.
+func (h *House) Find(ctx context.Context, ext string) (interpreter.Found, error) {
+	return interpreter.FindFor(ctx, ext, usable(h.Config))
 }
 
 // inside finds the interpreter in a runtime.
@@ -138,7 +158,7 @@ func (h *House) Probe(ctx context.Context, ext, text string) (gate.Interpreter, 
 	if err != nil {
 		return gate.Interpreter{}, err
 	}
-	return probe(ctx, ext, text, kept.Runtimes, h.Images)
+	return probe(ctx, ext, text, kept.Runtimes, h.Images, usable(h.Config))
 }
 
 // Again finds what an entry of the allow-list lists in a runtime again: in the very

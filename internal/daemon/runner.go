@@ -202,7 +202,7 @@ func (h *House) reception(ctx context.Context, c *config.Config) (gate.Reception
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Runner.Runtimes)) {
 		ext, _ := config.RuntimeExtension(name) // the configuration was read with it
-		in, err := probe(ctx, ext, c.Runner.Runtimes[name], kept.Runtimes, h.Images)
+		in, err := probe(ctx, ext, c.Runner.Runtimes[name], kept.Runtimes, h.Images, usable(h.Config))
 		if err != nil {
 			return gate.Reception{}, fmt.Errorf("the runtime %s: %w", name, err)
 		}
