@@ -133,9 +133,15 @@ func script(text string) executortest.Order {
 // admit returns a request for the script, and what it says live.
 func admit(t testing.TB, text string, timeout time.Duration) (executor.Request, *gate.Live) {
 	t.Helper()
+	return admitFor(t, interpreters(t), text, timeout)
+}
+
+// admitFor is admit with other interpreters.
+func admitFor(t testing.TB, found map[string]gate.Interpreter, text string, timeout time.Duration) (executor.Request, *gate.Live) {
+	t.Helper()
 	o := script(text)
 	o.Policy.Timeout, o.Live = timeout, gate.NewLive(0)
-	req, err := executortest.NewWorld(interpreters(t)).Admit(t.Context(), o)
+	req, err := executortest.NewWorld(found).Admit(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
