@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/pem"
 	"io"
 	"log"
 	"net/http"
@@ -23,18 +24,26 @@ var registryCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"realimage": pushReal,
 }
 
-// registry VAR [lies|hangs] starts a registry of somebody else's make on this machine,
-// and sets VAR to its address. One that lies alters what is large; one that hangs sends
-// none of it, and the file VAR is there when it was asked to.
+// registry VAR [lies|hangs|login|tls] starts a registry of somebody else's make on this
+// machine, and sets VAR to its address. One that lies alters what is large; one that hangs
+// sends none of it, and the file VAR is there when it was asked to; one with a login shows
+// its images to user:secret alone; one with TLS has nothing, and the authority of its
+// certificate in VAR.pem.
 func startRegistry(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: registry VAR [lies|hangs]")
+		ts.Fatalf("usage: registry VAR [lies|hangs|login|tls]")
 	}
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	how, asked := strings.Join(args[1:], ""), ts.MkAbs(args[0])
 	over := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if how == "" || r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, secret, _ := r.BasicAuth()
+		if how == "login" && r.Method == http.MethodGet && user+":"+secret != "user:secret" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		if how != "lies" && how != "hangs" || r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") {
 			inner.ServeHTTP(w, r)
 			return
 		}
@@ -57,8 +66,15 @@ func startRegistry(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		_, _ = w.Write(b)
 	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	if how == "tls" {
+		server.StartTLS()
+		ts.Check(os.WriteFile(asked+".pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	} else {
+		server.Start()
+	}
 	ts.Defer(func() { close(over); server.Close() })
-	ts.Setenv(args[0], strings.TrimPrefix(server.URL, "http://"))
+	ts.Setenv(args[0], server.Listener.Addr().String())
 }
 
 // pack TARGET LAYER... [NAME=VALUE...] packs folders as the layers of an image that

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -61,10 +64,7 @@ what came, and never a credential.`,
 				defer bar.done()
 				o.Progress = bar.show
 				out, err := b.PullRuntime(ctx, n, args[1], from, o)
-				if errors.Is(err, registry.ErrNotFound) {
-					err = hint(err, "look at the reference; where it is not for everybody, `docker login` or --credentials says who you are")
-				}
-				return out, err
+				return out, hintRegistry(err)
 			})
 		},
 	}
@@ -76,6 +76,23 @@ what came, and never a credential.`,
 	fs.StringVar(&p.file, "credentials", "", "file of credentials (default config.json in DOCKER_CONFIG or ~/.docker)")
 	_ = cmd.RegisterFlagCompletionFunc("reach", cobra.FixedCompletions([]string{"private", "loopback"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// hintRegistry adds to an error what to do about the registry.
+func hintRegistry(err error) error {
+	if errors.Is(err, registry.ErrNotFound) {
+		return hint(err, "look at the reference; where it is not for everybody, `docker login` or --credentials says who you are")
+	}
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return hint(err, "it has no TLS: --plain-http asks it without")
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return hint(err, "--registry-ca names a file with the authority that its certificate is of")
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return hint(err, "see whether the reference names the right registry, and whether this machine reaches it: no proxy of the environment is used")
+	}
+	return err
 }
 
 func (a *app) registryOptions(cmd *cobra.Command, p pullFlags, reference string) (o registry.Options, err error) {
