@@ -64,6 +64,14 @@ func (a *ahead) take(s size) *vm {
 	return v
 }
 
+// count returns how many wait.
+func (a *ahead) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire()
+	return len(a.waiting)
+}
+
 // expire lets go of what has waited for too long. The lock is held.
 func (a *ahead) expire() {
 	a.waiting = slices.DeleteFunc(a.waiting, func(w waiting) bool {

@@ -17,30 +17,23 @@ func SetRestoreTime(e *Executor, d time.Duration) (was time.Duration) {
 	return was
 }
 
-// AwaitAhead returns when a machine waits for its call, and how many have been taken before.
-func AwaitAhead(ctx context.Context, e *Executor) (served int, err error) {
+// AwaitAhead returns when a machine waits for its call.
+func AwaitAhead(ctx context.Context, e *Executor) error {
 	for {
-		e.ahead.mu.Lock()
-		waits, served := len(e.ahead.waiting), e.ahead.served
-		e.ahead.mu.Unlock()
-		if waits > 0 {
-			return served, nil
+		if e.Waiting() > 0 {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return served, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-time.After(time.Millisecond):
 		}
 	}
 }
 
-// Ahead returns how many machines were taken that had been made ahead, and the processes of
-// those that wait.
-func Ahead(e *Executor) (served int, pids []int) {
+// Served returns how many machines were taken that had been made ahead.
+func Served(e *Executor) int {
 	e.ahead.mu.Lock()
 	defer e.ahead.mu.Unlock()
-	for _, w := range e.ahead.waiting {
-		pids = append(pids, w.v.child.process.Pid)
-	}
-	return e.ahead.served, pids
+	return e.ahead.served
 }

@@ -33,5 +33,8 @@ func (e *Executor) Posture(context.Context) (executor.Posture, error) {
 // Hung returns none.
 func (e *Executor) Hung() int { return 0 }
 
+// Waiting returns none.
+func (e *Executor) Waiting() int { return 0 }
+
 // Close does nothing.
 func (e *Executor) Close() error { return nil }

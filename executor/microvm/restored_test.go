@@ -104,11 +104,11 @@ func TestRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := []saying{chanceOf(t, e, req), chanceOf(t, e, req)}
-	if _, err := microvm.AwaitAhead(t.Context(), e); err != nil { // the second call makes one expect a third
+	if err := microvm.AwaitAhead(t.Context(), e); err != nil { // the second call makes one expect a third
 		t.Fatal(err)
 	}
 	runs = append(runs, chanceOf(t, e, req))
-	if served, _ := microvm.Ahead(e); served != 1 {
+	if served := microvm.Served(e); served != 1 {
 		t.Errorf("%d machines were taken that had been made ahead, want 1", served)
 	}
 	if e.Hung() != 0 {
@@ -196,8 +196,7 @@ func TestManyRuns(t *testing.T) {
 	callers.Wait()
 	close(stop)
 	load.Wait()
-	served, _ := microvm.Ahead(e)
-	t.Logf("%d runs, %d of them in a machine made ahead, %d machines hung", each*at, served, e.Hung())
+	t.Logf("%d runs, %d of them in a machine made ahead, %d machines hung", each*at, microvm.Served(e), e.Hung())
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}

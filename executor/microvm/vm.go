@@ -109,6 +109,9 @@ func (e *Executor) boot(ctx context.Context, s size, ram *os.File) (v *vm, err e
 // Hung returns how many machines did not come up in time, since New, and were killed.
 func (e *Executor) Hung() int { return int(e.hung.Load()) }
 
+// Waiting returns how many machines wait for their call.
+func (e *Executor) Waiting() int { return e.ahead.count() }
+
 // bootOnce starts a machine. Its memory is ram, where that is not nil.
 func (e *Executor) bootOnce(ctx context.Context, s size, ram *os.File) (*vm, error) {
 	m := e.machine(s)

@@ -1,0 +1,153 @@
+//go:build amd64
+
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracon-go/tracon/executor/interpreter"
+	"github.com/tracon-go/tracon/executor/microvm"
+	"github.com/tracon-go/tracon/executor/microvm/kit"
+	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/rootfs"
+)
+
+// machineKernel says where the package of a kernel for machines is.
+const machineKernel = "TRACON_MICROVM_KERNEL"
+
+// BenchmarkMachine compares a script in a virtual machine that is booted for it, restored
+// for it, and was restored before, with a bare start, and with gVisor where that is here:
+// as BenchmarkStart does. Then it tells the memory of a machine that waits.
+func BenchmarkMachine(b *testing.B) {
+	deb := os.Getenv(machineKernel)
+	if deb == "" || os.Geteuid() != 0 {
+		if os.Getenv("TRACON_REQUIRE") == "all" {
+			b.Fatalf("machines need root, and the package of a kernel in %s", machineKernel)
+		}
+		b.Logf("left out: machines need root, and the package of a kernel in %s", machineKernel)
+		return
+	}
+	found, err := interpreter.Find(b.Context(), "py")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := start{dir: b.TempDir(), env: []string{"PATH=" + interpreter.SearchPath, "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC"}}
+	s.argv = append(interpreter.Command("py", found.Path), "main.py")
+	if err := os.WriteFile(filepath.Join(s.dir, "main.py"), []byte("pass\n"), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	all := []*contestant{s.bare()}
+	if gvisor, err := contained("runsc", script{found.Interpreter(), "py", "pass\n"})(b); err == nil {
+		all = append(all, gvisor)
+	} else if errors.Is(err, exec.ErrNotFound) && os.Getenv("TRACON_REQUIRE") != "all" {
+		b.Logf("left out: %v", err)
+	} else {
+		b.Fatal(err)
+	}
+	base, what := machineBase(b, deb)
+	open := func(name string, c microvm.Config) (*microvm.Executor, *contestant) {
+		c.Kit, c.Images, c.Runtime = filepath.Join(base, "kit"), image.New(filepath.Join(base, "images")), filepath.Join(b.TempDir(), "run")
+		e, err := microvm.New(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return e, executed(b, contestant{name: name, walls: "a machine of its own, and a monitor with what a box has around it"}, e, what)
+	}
+	_, cold := open("machine-booted", microvm.Config{Snapshots: -1, Ahead: -1})
+	_, restored := open("machine-restored", microvm.Config{Ahead: -1})
+	e, ahead := open("machine-ahead", microvm.Config{Ahead: 2})
+	all = append(all, cold, restored, ahead)
+	waits := func() {
+		for e.Waiting() == 0 {
+			time.Sleep(rest)
+		}
+	}
+	waits()
+	for i := 0; b.Loop(); i++ {
+		for k := range all {
+			c := all[(i+k)%len(all)]
+			waits() // also for the others, so that none is measured while a machine is made
+			begin := time.Now()
+			if err := c.run(); err != nil {
+				b.Fatalf("%s: %v", c.name, err)
+			}
+			c.took = append(c.took, time.Since(begin))
+			time.Sleep(rest)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	report(b, all)
+	waits()
+	for _, m := range monitors(b) {
+		b.Logf("a machine that waits: %s", m)
+	}
+}
+
+// machineBase makes what machines are started from, with a runtime that has this host's
+// Python.
+func machineBase(b *testing.B, deb string) (dir string, what script) {
+	b.Helper()
+	dir = b.TempDir()
+	root := filepath.Join(dir, "root")
+	if err := errors.Join(os.Mkdir(root, 0o755), rootfs.Make(root, rootfs.Python...)); err != nil {
+		b.Fatal(err)
+	}
+	made, err := image.New(filepath.Join(dir, "images")).ImportFolder(b.Context(), root, image.Limits{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer made.Image.Close()
+	if _, err := kit.Prepare(b.Context(), filepath.Join(dir, "kit"), kit.Source{Package: deb}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := kit.AddDisk(b.Context(), filepath.Join(dir, "kit"), made.Image); err != nil {
+		b.Fatal(err)
+	}
+	found, err := interpreter.Inside("py", "copy", made.Image, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return dir, script{found.Interpreter(), "py", "pass\n"}
+}
+
+// monitors tells the memory of each QEMU that this process started. PSS counts a page
+// that several have by their number.
+func monitors(b *testing.B) (list []string) {
+	b.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range stats {
+		status, err := os.ReadFile(name)
+		if err != nil || !strings.Contains(string(status), "\nPPid:\t"+strconv.Itoa(os.Getpid())+"\n") || !strings.HasPrefix(string(status), "Name:\tqemu") {
+			continue // also one that has just ended
+		}
+		rollup, err := os.ReadFile(filepath.Join(filepath.Dir(name), "smaps_rollup"))
+		if err != nil {
+			continue
+		}
+		var told []string
+		for line := range strings.Lines(string(rollup)) {
+			for _, want := range []string{"Rss:", "Pss:", "Private_Dirty:"} {
+				if f := strings.Fields(line); len(f) == 3 && f[0] == want {
+					kib, err := strconv.Atoi(f[1])
+					if err != nil {
+						b.Fatal(err)
+					}
+					told = append(told, fmt.Sprintf("%s %d MiB", f[0], kib>>10))
+				}
+			}
+		}
+		list = append(list, strings.Join(told, ", "))
+	}
+	return list
+}
