@@ -194,7 +194,7 @@ func (e *Executor) walls(interpreted error) []executor.Wall {
 	case e.saved.store == nil:
 		machine += "; none is saved, and each is booted, which takes longer"
 	default:
-		machine += "; it was saved, and could not be restored: each is booted, which takes longer (the log says why)"
+		machine += "; it could not be saved and restored: each is booted, which takes longer (the log says why)"
 	}
 	const outside = "each run's monitor is seen from outside before its machine is told anything"
 	return []executor.Wall{

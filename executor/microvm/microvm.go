@@ -24,6 +24,12 @@
 // a machine for a stranger's (package frame): also one that a script has taken over can
 // say nothing but output, an ending and files, within the limits of the run.
 //
+// A machine is not booted for each run, where that can be had: one was booted until it
+// waited for an order, and saved; that of a run is a private copy, which is told the time
+// and given chance of its own before anything else, serves this run, and is thrown away.
+// What is saved is named by all that it was made with, and held against its digest. For
+// tenants that call often some are restored before their call comes.
+//
 // The program that makes the machine (the monitor: QEMU) is confined as a script would
 // be, since a script that leaves its machine is in it: a user that nobody else is, no
 // rights and no way to them, namespaces of its own without a network, cgroups of the
@@ -43,7 +49,9 @@
 // Where the processor cannot run the machine (KVM), the monitor interprets it: more than
 // ten times slower, and the wall between the script and the monitor is the monitor's own
 // code and not the processor's. The posture says which it is. The host must be root, and
-// have an x86-64 processor.
+// have an x86-64 processor. Machines of one saved machine have what the kernel chose at
+// its boot alike, such as where it lies in memory, and share the pages that none changed;
+// where that matters, see Config.Snapshots.
 package microvm
 
 import (

@@ -88,10 +88,9 @@ func (e *Executor) restoreOnce(ctx context.Context, s size) (*vm, error) {
 	v.from = key
 	v, err = e.looked(v, e.within(ctx, v, e.restoreTime, func(ctx context.Context) error { return e.goOn(ctx, v, from) }))
 	if err == nil {
-		err = e.wake(ctx, v)
-		if err != nil {
+		if err = e.wake(ctx, v); err != nil {
 			e.raze(v)
-			v = nil
+			v, err = nil, fmt.Errorf("%w: it was restored and does not answer: %w; the monitor said %s", ErrMachine, err, v.child.said)
 		}
 	}
 	if ctx.Err() == nil {
