@@ -198,18 +198,18 @@ func trimPart(b []byte) []byte {
 // one file everywhere. What it drops it names in a note.
 func files(outputs []bundle.File, maxBytes int64, maxFiles int) (kept []bundle.File, notes []string) {
 	var total int64
-	seen := map[string]bool{}
+	var names bundle.Names
 	for _, f := range outputs {
 		why := ""
 		switch err := bundle.CheckPath(f.Path); {
 		case err != nil:
 			why = "its name cannot be used"
-		case seen[f.Path]:
-			why = "its name came twice"
 		case len(kept) >= maxFiles:
 			why = fmt.Sprintf("more than %d files", maxFiles)
 		case total+int64(len(f.Data)) > maxBytes:
 			why = fmt.Sprintf("more than %d bytes in all", maxBytes)
+		case names.Add(f.Path) != nil:
+			why = "its name came before, or one that some systems take for it"
 		}
 		if why != "" {
 			if len(notes) < 16 {
@@ -217,7 +217,6 @@ func files(outputs []bundle.File, maxBytes int64, maxFiles int) (kept []bundle.F
 			}
 			continue
 		}
-		seen[f.Path] = true
 		total += int64(len(f.Data))
 		kept = append(kept, f)
 	}

@@ -605,6 +605,28 @@ func TestOutputFilesAreHeldToTheLimits(t *testing.T) {
 	}
 }
 
+// F24, case 8: of two outputs that some file system takes for one the first is kept, and
+// the other named: on a disk where case does not count it would take the first one's place.
+func TestOutputFilesHaveNoTwins(t *testing.T) {
+	h := newHouse(t, executor.Func(func(context.Context, executor.Request) (executor.Result, error) {
+		return executor.Result{Ending: executor.Exited(0), Outputs: []bundle.File{
+			{Path: "A.txt"}, {Path: "a.txt"}, {Path: "d/x"}, {Path: "D/y"}, {Path: "caf\u00e9"}, {Path: "cafe\u0301"}, {Path: "d/z"},
+		}}, nil
+	}), nil)
+	h.open(t, "a", gate.Policy{Enabled: true, Interpreters: []string{"sh"}})
+	out, err := h.Run(t.Context(), call("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, f := range out.Outputs {
+		paths = append(paths, f.Path)
+	}
+	if want := "[A.txt d/x caf\u00e9 d/z]"; fmt.Sprint(paths) != want || len(out.Notes) != 3 || !strings.Contains(out.Notes[0], `"a.txt" was not kept`) {
+		t.Errorf("kept %v with notes %q; want %s", paths, out.Notes, want)
+	}
+}
+
 type observer struct {
 	mu  sync.Mutex
 	saw []string

@@ -103,25 +103,49 @@ func fold(p string) string {
 // for one: see [ErrTwins].
 func Twins(a, b string) bool { return a != b && fold(a) == fold(b) }
 
+// Names are the paths of files of which no two mean one file on some file system. The
+// zero Names has none. It is not safe for concurrent use.
+type Names struct {
+	seen map[string]string // folded path or folder above one => itself, with "/" behind a folder's
+}
+
+// Add takes p, a path that [CheckPath] lets through. It takes nothing, and the error wraps
+// [ErrTwins], where p was taken before, or where some file system takes it, or a folder
+// above it, for another that was.
+func (n *Names) Add(p string) error {
+	var room [8][2]string
+	fresh := room[:0]
+	for q, folder := p, false; q != "."; q, folder = path.Dir(q), true {
+		name := q
+		if folder {
+			name += "/"
+		}
+		folded := fold(q)
+		was, ok := n.seen[folded]
+		if ok && folder && was == name {
+			break // a folder that was taken before, and all above it
+		}
+		if ok {
+			return fmt.Errorf("%w: %q and %q", ErrTwins, was, name)
+		}
+		fresh = append(fresh, [2]string{folded, name})
+	}
+	if n.seen == nil {
+		n.seen = map[string]string{}
+	}
+	for _, f := range fresh {
+		n.seen[f[0]] = f[1]
+	}
+	return nil
+}
+
 // checkTwins refuses two files, or a file and a folder, whose names some file
-// system takes for one. The paths are distinct and sorted.
+// system takes for one. The paths are distinct.
 func checkTwins(files []Entry) error {
-	seen := make(map[string]string, 2*len(files)) // folded prefix => the prefix itself, with "/" behind a folder's
+	n := Names{make(map[string]string, 2*len(files))}
 	for _, f := range files {
-		for p, folder := f.Path, false; p != "."; p, folder = path.Dir(p), true {
-			name := p
-			if folder {
-				name += "/"
-			}
-			folded := fold(p)
-			was, ok := seen[folded]
-			if ok && was == name {
-				break // a folder that was walked before, and all above it
-			}
-			if ok {
-				return fmt.Errorf("%w: %q and %q", ErrTwins, was, name)
-			}
-			seen[folded] = name
+		if err := n.Add(f.Path); err != nil {
+			return err
 		}
 	}
 	return nil

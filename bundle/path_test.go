@@ -221,3 +221,19 @@ func TestTwinNames(t *testing.T) {
 		}
 	}
 }
+
+// Case 8: a name that is refused takes no place, not even that of its folder.
+func TestNames(t *testing.T) {
+	var n bundle.Names
+	for _, tt := range []struct {
+		path string
+		want bool
+	}{
+		{"a/x", true}, {"a/y", true}, {"a/x", false}, {"A/z", false}, {"a", false}, {"a/X", false}, {"a/x/y", false},
+		{"new/a/b", true}, {"New/other", false}, {"new/other", true}, {"q/A/z", true}, {"q/a/z", false}, {"z", true},
+	} {
+		if err := n.Add(tt.path); (err == nil) != tt.want || err != nil && !errors.Is(err, bundle.ErrTwins) {
+			t.Errorf("%s: got %v, want taken: %v", tt.path, err, tt.want)
+		}
+	}
+}
