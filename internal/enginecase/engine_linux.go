@@ -68,10 +68,24 @@ func Open(name, dir string) (*Engine, error) {
 		e.words = []string{programs[name], "--root", "/mnt/data", "--runroot", "/mnt/run", "--tmpdir", "/mnt/tmp", "--network-config-dir", "/mnt/net",
 			"--cgroup-manager=cgroupfs", "--events-backend=none", "system", "service", "--time", "0", "unix:///mnt/socket"}
 	}
+	return e.open()
+}
+
+func (e *Engine) open() (*Engine, error) {
 	if err := e.Start(); err != nil {
-		return nil, errors.Join(err, e.clean(), os.RemoveAll(dir))
+		return nil, errors.Join(err, e.clean(), os.RemoveAll(e.dir))
 	}
 	return e, nil
+}
+
+// Installed ends a test that lacks one of the programs.
+func Installed(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			Need(t, err)
+		}
+	}
 }
 
 // Need ends a test that lacks what is not there.

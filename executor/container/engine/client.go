@@ -44,6 +44,7 @@ type api struct {
 	version  string
 	rootless bool
 	mapped   bool // its containers have a user namespace, whatever is asked for
+	users    int  // how many identities that has, where it is known
 }
 
 // dial opens the interface at the address, and asks the engine what it is.
@@ -58,13 +59,14 @@ func dial(ctx context.Context, address string) (*api, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		},
 	}
-	c, err := client.New(client.WithHost(address), client.WithHTTPClient(&http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}),
+	plain := &http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}
+	c, err := client.New(client.WithHost(address), client.WithHTTPClient(plain),
 		client.WithUserAgent("tracon"), client.WithHTTPResponseHook(bound))
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	a := &api{client: c}
-	if err := a.ask(ctx); err != nil {
+	if err := a.ask(ctx, plain); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: asking the engine at %s what it is: %w; start it, or name the address of another", ErrEngine, address, err), c.Close())
 	}
 	return a, nil
@@ -80,7 +82,7 @@ func bound(r *http.Response) {
 	}
 }
 
-func (a *api) ask(ctx context.Context) error {
+func (a *api) ask(ctx context.Context, plain *http.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	v, err := a.client.ServerVersion(ctx, client.ServerVersionOptions{})
@@ -104,7 +106,52 @@ func (a *api) ask(ctx context.Context) error {
 		a.rootless = a.rootless || strings.HasPrefix(o, "name=rootless")
 		a.mapped = a.mapped || strings.HasPrefix(o, "name=userns")
 	}
+	if a.name == podman {
+		if err := a.askPodman(ctx, plain); err != nil {
+			return err
+		}
+	}
 	a.mapped = a.mapped || a.rootless
+	return nil
+}
+
+// askPodman asks what Podman does not tell as Docker does: whether it is rootless, and how
+// many identities its containers have. A version that does not tell it is taken for none
+// that is.
+func (a *api) askPodman(ctx context.Context, plain *http.Client) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://engine/v4.0.0/libpod/info", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := plain.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil
+	}
+	var info struct {
+		Host struct {
+			Security struct {
+				Rootless bool `json:"rootless"`
+			} `json:"security"`
+			Mappings struct {
+				Users []struct {
+					Size int `json:"size"`
+				} `json:"uidmap"`
+			} `json:"idMappings"`
+		} `json:"host"`
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&info); err != nil {
+		return fmt.Errorf("what it tells of itself: %w", err)
+	}
+	a.rootless = a.rootless || info.Host.Security.Rootless
+	if a.rootless {
+		for _, m := range info.Host.Mappings.Users {
+			a.users += m.Size
+		}
+	}
 	return nil
 }
 

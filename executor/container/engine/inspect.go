@@ -92,7 +92,7 @@ func look(o order, texts map[string]string) (string, error) {
 	}{{"memory", memoryFiles, o.memory}, {"processes", tasksFiles, int64(o.processes + 1 + starters)}, {"processor time", cpuFiles, 1 << 40}} {
 		n, ok := least(texts, limit.files)
 		if !ok || n > limit.most {
-			return "", fmt.Errorf("no cgroup holds its %s; start the engine where it may make cgroups (a rootless one: systemd, cgroups of version 2, Delegate=yes)", limit.name)
+			return "", fmt.Errorf("no cgroup holds its %s; start the engine where it may make cgroups (a rootless one: %s)", limit.name, delegated)
 		}
 		fmt.Fprintf(&seen, "cgroup %s %d\n", limit.name, n)
 	}

@@ -82,9 +82,15 @@ var telling = []string{"/proc/keys", "/proc/loadavg", "/proc/meminfo", "/proc/sy
 // Slots of the probe, behind all others.
 const slotTried = slotOpen + mostOpen + 1
 
+// delegated is how a rootless engine gets cgroups that it may make.
+const delegated = "systemd, cgroups of version 2, Delegate=yes"
+
 // prove makes a container whose first process tries what the walls must keep a script
 // from, and makes the posture of what came of it.
 func (e *Executor) prove(ctx context.Context) error {
+	if first, count := e.ids.Range(); e.api.rootless && e.api.users > 0 && e.api.users < first+count {
+		return fmt.Errorf("%w: the engine is rootless, and its containers have %d identities where scripts need %d: give its user 65536 in /etc/subuid and in /etc/subgid (usermod --add-subuids, --add-subgids), and call podman system migrate", ErrWall, e.api.users, first+count)
+	}
 	image, err := e.runtimes.bring(ctx, bundle.Digest{}, nil)
 	if err != nil {
 		return fmt.Errorf("the probe: %w", err)
@@ -108,6 +114,8 @@ func (e *Executor) prove(ctx context.Context) error {
 	switch {
 	case errors.Is(err, errNotAsItMustBe):
 		return fmt.Errorf("%w: %w", ErrWall, err)
+	case err != nil && e.api.rootless: // which gives up itself where it has no cgroups
+		return fmt.Errorf("%w: the probe: %w; a rootless engine needs cgroups that it may make: %s", ErrEngine, errors.Join(err, context.Cause(ctx)), delegated)
 	case err != nil:
 		return fmt.Errorf("%w: the probe: %w", ErrEngine, errors.Join(err, context.Cause(ctx)))
 	}
