@@ -31,7 +31,7 @@ func TestCodesAreFrozen(t *testing.T) {
 		packages path problems-more
 		risk-encoded risk-environment risk-eval risk-invisible risk-mixed-scripts risk-more risk-network risk-subprocess
 		scan-stopped script-missing script-module script-named script-undescribed
-		shell-crlf skill-inside skill-unreadable special-file`)
+		shell-crlf shell-options skill-inside skill-unreadable special-file`)
 	made := regexp.MustCompile(`(?:say\((?:Error|Warning|Note), |bad\(|leave\(|problem\((?:Error|Warning|Note), |\{(?:Error|Warning|Note), |risk[A-Z][a-z]+ += )"([^"]*)"`)
 	files, err := filepath.Glob("*.go")
 	must(t, err)

@@ -271,7 +271,11 @@ func (r *reader) fields(root *strictyaml.Node, first, last int) Meta {
 		r.say(Note, "field-unknown", unknownLine, "put fields of your own under metadata", "unknown fields %s", names)
 	}
 	if m.Description == "" && len(errorsOf(r.diags)) == 0 {
-		r.say(Error, "description-missing", first, "say what the skill does and when to use it", "description is missing (line %d-%d)", first, last)
+		remedy := "say what the skill does and when to use it"
+		if i := slices.IndexFunc(unknown, func(key string) bool { return strings.EqualFold(key, "description") }); i >= 0 {
+			remedy = "write description in place of " + unknown[i] + ": case counts"
+		}
+		r.say(Error, "description-missing", first, remedy, "description is missing (line %d-%d)", first, last)
 	}
 	r.name(&m, nameLine)
 	return m

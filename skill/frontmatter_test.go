@@ -173,6 +173,14 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+// Names count by their exact case; an author is told so.
+func TestKeysInAnotherCase(t *testing.T) {
+	_, _, diags := readMarkdown([]byte("---\nname: x\nDescription: d\n---\n"), "x")
+	if d := find(diags, Error, markdown, "description is missing"); d == nil || d.Remedy != "write description in place of Description: case counts" {
+		t.Errorf("got %v", diags)
+	}
+}
+
 func TestTools(t *testing.T) {
 	for in, want := range map[string][]string{
 		"":                                   nil,

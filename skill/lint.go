@@ -71,9 +71,10 @@ func judge(o Outline, md string, declaration []byte, all []looked) []Diagnostic 
 // A looked is what the lint has to know of a file, so that it can forget its bytes.
 type looked struct {
 	path      string
-	shebang   bool // it begins with #!
-	crlf      int  // the first line that ends in CR LF, of a shell script; zero: none
-	relative  int  // see relativeImport, of a Python module
+	shebang   bool   // it begins with #!
+	crlf      int    // the first line that ends in CR LF, of a shell script; zero: none
+	options   string // of a shell script: what its first line gives the shell
+	relative  int    // see relativeImport, of a Python module
 	signs     []Diagnostic
 	moreSigns int
 }
@@ -85,12 +86,34 @@ func lookAt(p, text string) looked {
 		if i := strings.Index(text[:min(len(text), maxShellBytes)], "\r\n"); i >= 0 {
 			f.crlf = 1 + strings.Count(text[:i], "\n")
 		}
+		f.options = shellOptions(text)
 	}
 	if ext == "py" && gate.ModuleOf(p) != "" {
 		f.relative = relativeImport(text)
 	}
 	f.signs, f.moreSigns = signsIn(p, ext, text)
 	return f
+}
+
+// shellOptions returns the options behind the shell in a script's first line, such as -e,
+// by which it ends at the first command that fails.
+func shellOptions(text string) string {
+	line, ok := strings.CutPrefix(text[:min(len(text), 256)], "#!")
+	if !ok {
+		return ""
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	var options []string
+	shell := false
+	for _, word := range strings.Fields(line) {
+		switch {
+		case !shell: // env, and what is its own
+			shell = path.Base(word) != "env" && !strings.HasPrefix(word, "-") && !strings.Contains(word, "=")
+		case len(word) > 1 && word[0] == '-' && word != "--":
+			options = append(options, word)
+		}
+	}
+	return strings.Join(options, " ")
 }
 
 // lookAtAll looks at the files of b, in the order of their paths.
@@ -261,6 +284,9 @@ func (l *linter) scripts(declaration []byte) {
 		f := l.files[sc.Path]
 		if f.crlf > 0 {
 			l.say(Warning, "shell-crlf", sc.Path, f.crlf, "save it with LF alone; Tracon never changes a script", "its lines end in CR LF, which a shell takes for part of the commands")
+		}
+		if f.options != "" {
+			l.say(Warning, "shell-options", sc.Path, 1, "write it into the script, such as set -e", "its first line gives the shell %s, and the first line is never run", short(f.options))
 		}
 		if f.relative > 0 && sc.Declaration.Module == "" {
 			l.say(Note, "script-module", sc.Path, f.relative, "declare module: "+gate.ModuleOf(sc.Path)+" in "+DeclarationName, "it imports from its own package, which Python finds only when it is started as a module")

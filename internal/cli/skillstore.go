@@ -32,7 +32,7 @@ func (a *app) skillImportCmd() *cobra.Command {
 		Use:   "import SOURCE",
 		Short: "Keep a skill for the tenant: a folder, a zip file or a single script",
 		Long: `Keeps the content in the store as the newest version of the tenant's skill, and the
-versions before it in its history. It grants nothing. An archive is bounded before
+versions before it in its history. It grants nothing. An archive (.zip or .skill) is bounded before
 it is unpacked and refused whole when an entry leaves the folder, is a link, or
 stands twice. The files are read once, one by one, and wait in the data folder
 until the store has them: it needs room for the skill twice, and memory follows the
@@ -92,10 +92,10 @@ func (a *app) readSource(limits bundle.Limits, aside skill.Keeper, source string
 	switch {
 	case info.IsDir():
 		return importing(skill.ReadInto(source, limits, aside))
-	case strings.EqualFold(filepath.Ext(source), ".zip"):
+	case isZip(source):
 		return importing(readZip(source, limits, aside))
 	case stored.name == "":
-		return admin.Importing{}, nil, hint(fmt.Errorf("%s is neither a folder nor a zip file", source), "for a single script name the skill that it becomes: --name NAME")
+		return admin.Importing{}, nil, hint(fmt.Errorf("%s is neither a folder nor a zip file (.zip or .skill)", source), "for a single script name the skill that it becomes: --name NAME")
 	}
 	content, err := a.readAll(source, int(limits.FileBytes))
 	if err != nil {
@@ -109,6 +109,13 @@ func (a *app) readSource(limits bundle.Limits, aside skill.Keeper, source string
 	}
 	b, err := skill.Stored(filepath.Base(source), content, d)
 	return admin.Importing{Skill: stored.name, Content: b, Stored: true}, nil, err
+}
+
+// isZip reports whether the file of that name is a zip archive of a skill, which some
+// programs that pack skills call .skill.
+func isZip(name string) bool {
+	ext := filepath.Ext(name)
+	return strings.EqualFold(ext, ".zip") || strings.EqualFold(ext, ".skill")
 }
 
 // importing refuses a skill that could not run: it is not kept, so that nothing
@@ -142,7 +149,7 @@ func readZip(path string, limits bundle.Limits, aside skill.Keeper) (skill.Outli
 // beginning of an id or of a digest's hex digits. The files of the former two are
 // put aside, one by one.
 func (a *app) content(ctx context.Context, b backend, aside *spool.Spool, word string) (bundle.Content, string, error) {
-	if info, err := os.Stat(word); err == nil && (info.IsDir() || strings.EqualFold(filepath.Ext(word), ".zip")) {
+	if info, err := os.Stat(word); err == nil && (info.IsDir() || isZip(word)) {
 		i, _, err := a.readSource(b.Limits(), aside, word, storedFlags{})
 		return i.Content, word, err
 	}
@@ -170,7 +177,7 @@ func (a *app) skillExportCmd() *cobra.Command {
 		Use:   "export SKILL DESTINATION",
 		Short: "Write a skill into a new folder or a zip file",
 		Long: `Writes the files of a skill into a folder, which must be new or empty, or into a zip
-file, where DESTINATION ends in .zip. The same content makes the same zip file, and
+file, where DESTINATION ends in .zip or .skill. The same content makes the same zip file, and
 what is imported from it has the same digest.`,
 		Example: `  tracon skill export sales-report sales-report.zip
   tracon skill export sales-report@01a2 old-report`,
@@ -185,7 +192,7 @@ what is imported from it has the same digest.`,
 				if err != nil {
 					return err
 				}
-				if strings.EqualFold(filepath.Ext(args[1]), ".zip") {
+				if isZip(args[1]) {
 					err = writeZip(args[1], c)
 				} else {
 					err = skill.WriteFolder(args[1], c)

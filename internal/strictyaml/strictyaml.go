@@ -70,6 +70,22 @@ func Parse(data []byte, maxBytes int) (*Node, error) {
 	return n, err
 }
 
+// explained says in place of the library what is wrong with a line that a tab begins:
+// that some character cannot start a token tells an author nothing.
+func explained(err error, data []byte) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Err != ErrSyntax || e.Line == 0 {
+		return err
+	}
+	line := 0
+	for text := range bytes.Lines(data) {
+		if line++; line == e.Line && bytes.HasPrefix(bytes.TrimLeft(text, " "), []byte("\t")) {
+			return fault(e.Line, ErrSyntax, "a tab begins the line; YAML takes blanks alone")
+		}
+	}
+	return err
+}
+
 func parse(data []byte, maxBytes int) (*yaml.Node, *Node, error) {
 	if len(data) > maxBytes {
 		return nil, nil, fault(0, ErrSize, "it has %d bytes, at most %d", len(data), maxBytes)
@@ -105,7 +121,7 @@ func parse(data []byte, maxBytes int) (*yaml.Node, *Node, error) {
 		return err
 	})
 	if err != nil {
-		return nil, nil, libraryError(err, ErrSyntax)
+		return nil, nil, explained(libraryError(err, ErrSyntax), data)
 	}
 	return &doc, n, nil
 }

@@ -38,6 +38,8 @@ func TestParseRefuses(t *testing.T) {
 		{"binary", "a: !!binary aGk=\n", ErrTag, 1, "binary"},
 		{"integer tag", "a: !!int \"3\"\n", ErrTag, 1, "int"},
 		{"tag on a map", "a: !!set {x}\n", ErrTag, 1, "set"},
+		{"tab as indent", "a:\n\tb: 1\n", ErrSyntax, 2, "a tab begins the line"},
+		{"tab behind blanks", "a:\n  \tb: 1\n  c\n", ErrSyntax, 2, "a tab begins the line"},
 		{"two documents", "a: 1\n---\nb: 1\n", ErrSyntax, 2, "second document"},
 		{"key that is a list", "? [a]\n: b\n", ErrSyntax, 1, "a key is a list"},
 		{"key that is nothing", "~: b\n", ErrSyntax, 1, "a key is nothing"},
