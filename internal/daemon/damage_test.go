@@ -135,12 +135,12 @@ func TestDamageAtRest(t *testing.T) {
 			t.Errorf("%s: what is shown was changed in silence", name)
 		}
 	}
-	flips, header := 150, 1
+	flips, header, pages := 150, 1, 1 // pages is how many there are for each that is damaged
 	switch {
 	case os.Getenv("TRACON_FAULTS") == "full":
 		flips, header = 20_000, 64
 	case testing.Short():
-		flips, header = 30, 1
+		flips, pages = 30, 4
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	flip := func(at, bit int) {
@@ -151,7 +151,7 @@ func TestDamageAtRest(t *testing.T) {
 	for range flips {
 		flip(random.IntN(len(whole)), random.IntN(8))
 	}
-	for at := 0; at < len(whole); at += page {
+	for at := 0; at < len(whole); at += pages * page {
 		for i := range header {
 			flip(at+i, random.IntN(8))
 		}
