@@ -65,35 +65,15 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	}
 	j.harvest.Bytes, j.harvest.Files = req.MaxOutputs()
 	j.harvest.Patterns = req.OutputPatterns()
-	j.argv = interpreter.Command(req.Extension(), req.Interpreter().Path)
-	if m := req.Module(); m != "" {
-		j.argv = append(j.argv, "-m", m)
-	} else {
-		j.argv = append(j.argv, skillDir+"/"+req.Script()) // absolute, so that none can be taken for an option
-	}
-	j.argv = append(j.argv, req.Words()...)
+	j.argv = interpreter.CommandOf(req, skillDir+"/"+req.Script())
 	res, err := e.run(ctx, j)
 	if err != nil {
 		return executor.Result{}, err
 	}
 	if code, ok := res.Ending.ExitCode(); ok && code != 0 {
-		res.Notes = append(res.Notes, notes.Explain(failure(req, res.Stderr))...)
+		res.Notes = append(res.Notes, notes.Explain(notes.FailureOf(req, res.Stderr))...)
 	}
 	return res, nil
-}
-
-func failure(req executor.Request, stderr []byte) notes.Failure {
-	f := notes.Failure{
-		Bundle: req.Bundle(), Script: req.Script(), Module: req.Module(), Extension: req.Extension(),
-		Runtime: "this host's " + req.Extension(),
-	}
-	if in := req.Interpreter(); !in.Image.IsZero() {
-		f.Runtime = "the runtime " + in.Name
-	}
-	if len(stderr) < req.MaxOutputBytes() { // otherwise its end was cut
-		f.Stderr = stderr
-	}
-	return f
 }
 
 // A job is what one container is made for: a script, or a probe.
@@ -348,7 +328,7 @@ func (e *Executor) run(ctx context.Context, j job) (executor.Result, error) {
 		_ = unix.PidfdSendSignal(int(r.init.Fd()), unix.SIGKILL, nil, 0)
 	}
 	stopErr := r.group.Stop()
-	out := executor.Result{PostureDigest: e.record(r.seen)}
+	out := executor.Result{PostureDigest: e.postures.Record(e.log, r.seen)}
 	out.Stdout, out.Stderr, out.Truncated = r.streams.Finish(drainTime)
 	if stopErr != nil {
 		e.log.Error("the processes of a run could not be stopped", "err", stopErr)

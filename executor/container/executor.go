@@ -34,11 +34,11 @@ type Executor struct {
 	posture      executor.Posture
 	interpreters interpreter.Opener
 	underWay     *box.UnderWay
+	postures     box.Postures
 	look         func(pid int, o order, group string) (string, error) // at a container, from outside
 
 	mu     sync.Mutex
 	images map[bundle.Digest]*image.Image // held until Close
-	seen   map[bundle.Digest]bool         // the postures that the log knows
 }
 
 var (
@@ -64,7 +64,7 @@ func open(c Config, change func(*Executor)) (e *Executor, err error) {
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
 	opened := &Executor{
 		log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c,
-		images: map[bundle.Digest]*image.Image{}, seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing),
+		images: map[bundle.Digest]*image.Image{}, underWay: box.NewUnderWay(ErrClosed, errClosing),
 	}
 	e = opened
 	defer func() {
@@ -149,22 +149,4 @@ func (e *Executor) image(in gate.Interpreter) (*image.Image, error) {
 	}
 	e.images[in.Image] = i
 	return i, nil
-}
-
-// record writes what stands behind the digest of a posture into the log, once.
-func (e *Executor) record(text string) bundle.Digest {
-	if text == "" {
-		return bundle.Digest{}
-	}
-	d := bundle.Sum([]byte(text))
-	e.mu.Lock()
-	known := e.seen[d]
-	if len(e.seen) < 1000 { // policies can make many
-		e.seen[d] = true
-	}
-	e.mu.Unlock()
-	if !known {
-		e.log.Info("the walls around a script", "digest", d.String(), "posture", text)
-	}
-	return d
 }

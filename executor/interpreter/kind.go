@@ -3,6 +3,8 @@ package interpreter
 import (
 	"path/filepath"
 	"strings"
+
+	"github.com/tracon-go/tracon/gate"
 )
 
 // A Kind is a family of interpreters that take the same options.
@@ -87,4 +89,17 @@ func KindOf(extension, path string) Kind {
 // the interpreter.
 func Command(extension, path string) []string {
 	return append([]string{path}, options[KindOf(extension, path)]...)
+}
+
+// CommandOf returns how the script of a request is started that lies at the path, which
+// is absolute, so that it cannot be taken for an option: the interpreter with its options,
+// the script or, where it is started as one, its module, and its words.
+func CommandOf(req gate.Request, script string) []string {
+	argv := Command(req.Extension(), req.Interpreter().Path)
+	if m := req.Module(); m != "" {
+		argv = append(argv, "-m", m)
+	} else {
+		argv = append(argv, script)
+	}
+	return append(argv, req.Words()...)
 }

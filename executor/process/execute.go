@@ -108,7 +108,7 @@ func (e *Executor) clean(r *staged) {
 
 func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (executor.Result, error) {
 	in := req.Interpreter()
-	c, err := start(r, environment(r.Run, req.Environment()), command(r.Run, req))
+	c, err := start(r, environment(r.Run, req.Environment()), interpreter.CommandOf(req, r.Path(box.SkillDir, req.Script())))
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: starting %s: %w", executor.ErrUnavailable, in.Path, err)
 	}
@@ -147,31 +147,9 @@ func (e *Executor) run(ctx context.Context, r *staged, req executor.Request) (ex
 	files, told := r.Collect(h)
 	res.Outputs, res.Notes = files, append(res.Notes, told...)
 	if code, ok := res.Ending.ExitCode(); ok && code != 0 {
-		res.Notes = append(res.Notes, notes.Explain(failure(req, stderr))...)
+		res.Notes = append(res.Notes, notes.Explain(notes.FailureOf(req, stderr))...)
 	}
 	return res, nil
-}
-
-// command returns the interpreter with its options, the script, and its words.
-func command(r *box.Run, req executor.Request) []string {
-	argv := interpreter.Command(req.Extension(), req.Interpreter().Path)
-	if m := req.Module(); m != "" {
-		argv = append(argv, "-m", m)
-	} else {
-		argv = append(argv, r.Path(box.SkillDir, req.Script())) // absolute, so that none can be taken for an option
-	}
-	return append(argv, req.Words()...)
-}
-
-func failure(req executor.Request, stderr []byte) notes.Failure {
-	f := notes.Failure{
-		Bundle: req.Bundle(), Script: req.Script(), Module: req.Module(), Extension: req.Extension(),
-		Runtime: "this host's " + req.Extension(),
-	}
-	if len(stderr) < req.MaxOutputBytes() { // otherwise its end was cut
-		f.Stderr = stderr
-	}
-	return f
 }
 
 // stopAll stops every process of the run that is left, and returns how many

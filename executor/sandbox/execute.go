@@ -13,7 +13,6 @@ import (
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/internal/box"
-	"github.com/tracon-go/tracon/executor/internal/notes"
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/gate"
 	"golang.org/x/sys/unix"
@@ -55,7 +54,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	j.network = req.Network()
 	j.harvest.Bytes, j.harvest.Files = req.MaxOutputs()
 	j.harvest.Patterns = req.OutputPatterns()
-	j.argv = command(req)
+	j.argv = interpreter.CommandOf(req, skillDir+"/"+req.Script())
 	res, err := e.run(ctx, j)
 	if err != nil {
 		return executor.Result{}, err
@@ -64,31 +63,6 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 		res.Notes = append(res.Notes, e.explain(ctx, req, res.Stderr)...)
 	}
 	return res, nil
-}
-
-// command returns the interpreter with its options, the script, and its words.
-func command(req executor.Request) []string {
-	argv := interpreter.Command(req.Extension(), req.Interpreter().Path)
-	if m := req.Module(); m != "" {
-		argv = append(argv, "-m", m)
-	} else {
-		argv = append(argv, skillDir+"/"+req.Script()) // absolute, so that none can be taken for an option
-	}
-	return append(argv, req.Words()...)
-}
-
-func failure(req executor.Request, stderr []byte) notes.Failure {
-	f := notes.Failure{
-		Bundle: req.Bundle(), Script: req.Script(), Module: req.Module(), Extension: req.Extension(),
-		Runtime: "this host's " + req.Extension(),
-	}
-	if in := req.Interpreter(); !in.Image.IsZero() {
-		f.Runtime = "the runtime " + in.Name
-	}
-	if len(stderr) < req.MaxOutputBytes() { // otherwise its end was cut
-		f.Stderr = stderr
-	}
-	return f
 }
 
 // A job is what one box is made for: a script, or a probe.

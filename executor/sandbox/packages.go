@@ -27,7 +27,7 @@ const (
 
 // explain returns notes on how the script of req failed.
 func (e *Executor) explain(ctx context.Context, req executor.Request, stderr []byte) []string {
-	f := failure(req, stderr)
+	f := notes.FailureOf(req, stderr)
 	in := req.Interpreter()
 	kind := interpreter.KindOf(req.Extension(), in.Path)
 	f.Elsewhere = func(name string) []string { return e.runtimesWith(ctx, kind, name) }

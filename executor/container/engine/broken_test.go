@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -43,7 +44,11 @@ func (p *proxy) address() string { return "unix://" + p.dir + "/s" }
 // stand begins to listen before the engine.
 func stand(t *testing.T, d *daemon) *proxy {
 	t.Helper()
-	p := &proxy{dir: t.TempDir(), met: make(chan struct{}, 100), conns: map[net.Conn]bool{}}
+	dir, err := os.MkdirTemp(top, "p") // short, as the paths of sockets must be
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{dir: dir, met: make(chan struct{}, 100), conns: map[net.Conn]bool{}}
 	l, err := net.Listen("unix", p.dir+"/s")
 	if err != nil {
 		t.Fatal(err)
@@ -342,7 +347,7 @@ func TestRestartedEngine(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			d := enginecase.New(t, name, t.TempDir())
+			d := enginecase.New(t, name, top)
 			defer func() {
 				if err := d.End(); err != nil {
 					t.Error(err)

@@ -66,15 +66,8 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	}
 	j.harvest.Bytes, j.harvest.Files = req.MaxOutputs()
 	j.harvest.Patterns = req.OutputPatterns()
-	in := req.Interpreter()
-	j.argv = interpreter.Command(req.Extension(), in.Path)
-	if m := req.Module(); m != "" {
-		j.argv = append(j.argv, "-m", m)
-	} else {
-		j.argv = append(j.argv, skillDir+"/"+req.Script()) // absolute, so that none can be taken for an option
-	}
-	j.argv = append(j.argv, req.Words()...)
-	of, err := e.image(in, &j)
+	j.argv = interpreter.CommandOf(req, skillDir+"/"+req.Script())
+	of, err := e.image(req.Interpreter(), &j)
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
@@ -84,11 +77,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 		return executor.Result{}, err
 	}
 	if code, ok := res.Ending.ExitCode(); ok && code != 0 {
-		f := notes.Failure{Bundle: req.Bundle(), Script: req.Script(), Module: req.Module(), Extension: req.Extension(), Runtime: "the runtime " + in.Name}
-		if len(res.Stderr) < req.MaxOutputBytes() { // otherwise its end was cut
-			f.Stderr = res.Stderr
-		}
-		res.Notes = append(res.Notes, notes.Explain(f)...)
+		res.Notes = append(res.Notes, notes.Explain(notes.FailureOf(req, res.Stderr))...)
 	}
 	return res, nil
 }
@@ -327,7 +316,7 @@ func (e *Executor) cut(ctx context.Context, r *run, why box.Reason) (executor.Re
 		e.log.Error("a container could not be stopped", "err", stopErr)
 	}
 	res := r.result()
-	res.Ending, res.PostureDigest = box.EndingOf(why, 0, false, true), e.record(r.seen)
+	res.Ending, res.PostureDigest = box.EndingOf(why, 0, false, true), e.postures.Record(e.log, r.seen)
 	return res, nil
 }
 
@@ -348,7 +337,7 @@ func (e *Executor) finish(ctx context.Context, r *run, j job) (executor.Result, 
 	if end.late { // which is long after the host would have stopped it
 		why = box.Expired
 	}
-	res.Ending, res.PostureDigest = box.EndingOf(why, syscall.WaitStatus(end.status), end.outOfMemory, true), e.record(r.seen)
+	res.Ending, res.PostureDigest = box.EndingOf(why, syscall.WaitStatus(end.status), end.outOfMemory, true), e.postures.Record(e.log, r.seen)
 	if end.stopped > 0 && why == box.Ended {
 		res.Notes = append(res.Notes, box.Stopped(end.stopped))
 	}
@@ -372,7 +361,7 @@ func (e *Executor) died(ctx context.Context, r *run, err error) (executor.Result
 	s, there, lookErr := e.api.state(ctx, r.order.name)
 	if lookErr == nil && there && s.OOMKilled && !s.Running {
 		res := r.result()
-		res.Ending, res.PostureDigest = executor.OutOfMemory(), e.record(r.seen)
+		res.Ending, res.PostureDigest = executor.OutOfMemory(), e.postures.Record(e.log, r.seen)
 		return res, nil
 	}
 	if lookErr == nil && !there {

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
-	"sync"
 	"time"
 
 	"github.com/tracon-go/tracon/bundle"
@@ -37,10 +36,8 @@ type Executor struct {
 	posture      executor.Posture
 	interpreters interpreter.Opener
 	underWay     *box.UnderWay
+	postures     box.Postures
 	look         func(o order, texts map[string]string) (string, error) // at what a container tells of its walls
-
-	mu   sync.Mutex
-	seen map[bundle.Digest]bool // the postures that the log knows
 }
 
 var (
@@ -67,7 +64,7 @@ func open(c Config, change func(*Executor)) (e *Executor, err error) {
 	c.Space, c.Processors = cmp.Or(c.Space, DefaultSpace), cmp.Or(c.Processors, DefaultProcessors)
 	opened := &Executor{
 		log: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), config: c, filter: calls.Base(calls.NoFamily).NoWatches().Filter(),
-		ids: box.SmallIdentities(), seen: map[bundle.Digest]bool{}, underWay: box.NewUnderWay(ErrClosed, errClosing), look: look,
+		ids: box.SmallIdentities(), underWay: box.NewUnderWay(ErrClosed, errClosing), look: look,
 	}
 	e = opened
 	defer func() {
@@ -199,19 +196,4 @@ func ignore(err, what error) error {
 		return nil
 	}
 	return err
-}
-
-// record writes what stands behind the digest of a posture into the log, once.
-func (e *Executor) record(text string) bundle.Digest {
-	d := bundle.Sum([]byte(text))
-	e.mu.Lock()
-	known := e.seen[d]
-	if len(e.seen) < 1000 { // policies can make many
-		e.seen[d] = true
-	}
-	e.mu.Unlock()
-	if !known {
-		e.log.Info("the walls around a script", "digest", d.String(), "posture", text)
-	}
-	return d
 }

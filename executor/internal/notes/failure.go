@@ -26,6 +26,22 @@ type Failure struct {
 	Elsewhere func(name string) []string
 }
 
+// FailureOf returns the failure of a request's script, with what there is of its standard
+// error.
+func FailureOf(req gate.Request, stderr []byte) Failure {
+	f := Failure{
+		Bundle: req.Bundle(), Script: req.Script(), Module: req.Module(), Extension: req.Extension(),
+		Runtime: "this host's " + req.Extension(),
+	}
+	if in := req.Interpreter(); !in.Image.IsZero() {
+		f.Runtime = "the runtime " + in.Name
+	}
+	if len(stderr) < req.MaxOutputBytes() { // otherwise its end was cut
+		f.Stderr = stderr
+	}
+	return f
+}
+
 // maxStderr is how much of the end of standard error is looked at. A traceback
 // of Python at its limit of 1,000 frames is cut by Python itself to far less.
 const maxStderr = 16 << 10
