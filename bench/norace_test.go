@@ -2,4 +2,7 @@
 
 package bench
 
-const raceDetector = false
+const (
+	raceDetector = false
+	floodEach    = 100 // calls of one tenant
+)
