@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -245,7 +246,11 @@ type Place struct {
 
 // Places finds out by writing which places of anchors this user can write to.
 func (n *Notary) Places() []Place {
-	list := []Place{{"the data folder", n.c.Data, true, ownfile.Probe(filepath.Dir(n.keyPath()))}}
+	keys := filepath.Dir(n.keyPath())
+	if _, err := os.Stat(keys); errors.Is(err, fs.ErrNotExist) { // nothing was signed yet
+		keys = n.c.Data
+	}
+	list := []Place{{"the data folder", n.c.Data, true, ownfile.Probe(keys)}}
 	if n.c.Second != "" {
 		list = append(list, Place{"the second folder", n.c.Second, true, ownfile.Probe(n.c.Second)})
 	}
