@@ -19,9 +19,9 @@ const mostKinds = 256
 // tenant, in a cgroup of that tenant's, serves one call of it, and is thrown away like any
 // other: what it saves is the time of restoring it, nothing else.
 //
-// A machine is made when a run has ended and one of its kind had not long before. Where
-// more runs are under way than there are processors none is made, and only one is made at
-// a time. It is safe for concurrent use.
+// A machine is made when a run has ended that began not long after one of its kind had
+// ended. Where more runs are under way than there are processors none is made, and only one
+// is made at a time. It is safe for concurrent use.
 type ahead struct {
 	most   int   // machines that wait or are being made; zero: none
 	memory int64 // bytes that they may take together, if each takes all that it may
@@ -83,8 +83,8 @@ func (a *ahead) expire() {
 	})
 }
 
-// want says that a run of that size is over.
-func (a *ahead) want(s size) {
+// want says that a run of that size is over, which began then.
+func (a *ahead) want(s size, began time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed || a.most <= 0 || a.busy() {
@@ -95,7 +95,7 @@ func (a *ahead) want(s size) {
 		a.asked = map[size]time.Time{}
 	}
 	a.asked[s] = time.Now()
-	if !known || time.Since(last) >= aheadTime {
+	if !known || began.Sub(last) >= aheadTime {
 		return
 	}
 	all := slices.Clone(a.wanted)

@@ -43,12 +43,14 @@ func TestAhead(t *testing.T) {
 				t.Fatalf("%d were made, want %d", got, made)
 			}
 		}
-		a.want(s)
+		a.want(s, time.Now())
 		settle(0)
 		time.Sleep(aheadTime)
-		a.want(s) // too late to be a second
+		a.want(s, time.Now()) // too late to be a second
 		settle(0)
-		a.want(s)
+		began := time.Now()
+		time.Sleep(10 * aheadTime) // a run may take long
+		a.want(s, began)
 		settle(1)
 		if a.take(size{tenant: "b", memory: sizeStep}) != nil || a.take(size{tenant: "a", memory: 2 * sizeStep}) != nil {
 			t.Error("B3: a machine is another's")
@@ -56,25 +58,25 @@ func TestAhead(t *testing.T) {
 		if a.take(s) == nil || a.take(s) != nil || a.served != 1 {
 			t.Error("a machine that waits is taken once")
 		}
-		a.want(s)
+		a.want(s, time.Now())
 		settle(2)
 		time.Sleep(aheadTime)
 		if a.take(s) != nil || m.ended.Load() != 1 {
 			t.Errorf("%d were ended that waited for a minute, want 1", m.ended.Load())
 		}
 		m.fails.Store(true)
-		a.want(s)
-		a.want(s)
+		a.want(s, time.Now())
+		a.want(s, time.Now())
 		settle(2)
 		if a.take(s) != nil || len(a.wanted) != 0 {
 			t.Error("what could not be made is wanted still")
 		}
 		m.fails.Store(false)
-		a.want(s)
+		a.want(s, time.Now())
 		settle(3)
-		a.want(s) // it is being made when all is closed
+		a.want(s, time.Now()) // it is being made when all is closed
 		a.close()
-		a.want(s)
+		a.want(s, time.Now())
 		settle(m.made.Load())
 		if made, ended := m.made.Load(), m.ended.Load(); made != ended+1 { // the one that was taken is the run's
 			t.Errorf("B3: %d were made and %d ended", made, ended)
@@ -107,10 +109,10 @@ func TestAheadBounds(t *testing.T) {
 				m.busy.Store(c.busy)
 				a := m.ahead(c.most, c.memory)
 				for _, tenant := range c.tenants {
-					a.want(size{tenant: tenant, memory: sizeStep})
+					a.want(size{tenant: tenant, memory: sizeStep}, time.Now())
 				}
 				for _, tenant := range c.tenants {
-					a.want(size{tenant: tenant, memory: sizeStep})
+					a.want(size{tenant: tenant, memory: sizeStep}, time.Now())
 				}
 				time.Sleep(time.Second)
 				if got := m.made.Load(); got != c.made {

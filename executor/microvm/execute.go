@@ -58,6 +58,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 	if ctx.Err() != nil {
 		return executor.Result{}, context.Cause(ctx)
 	}
+	began := time.Now()
 	o, s, err := e.stage(req)
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
@@ -69,7 +70,7 @@ func (e *Executor) Execute(ctx context.Context, req executor.Request) (executor.
 		}
 		return executor.Result{}, fmt.Errorf("%w: %w", executor.ErrUnavailable, err)
 	}
-	defer e.ahead.want(s)
+	defer e.ahead.want(s, began)
 	defer e.raze(v)
 	res, err := e.run(ctx, v, o, req)
 	if err != nil {
