@@ -197,9 +197,13 @@ type Info struct {
 	Waiting        int  `json:"waiting"`
 	Draining       bool `json:"draining"` // it takes no more runs
 
-	RequireTicket bool   `json:"requireTicket"`
-	MaxInline     int    `json:"maxInline"` // bytes of a closure that may travel within a run
-	Limits        Limits `json:"limits"`
+	RequireTicket bool `json:"requireTicket"`
+	// TicketKeys are the fingerprints of the keys that whoever asks may sign tickets
+	// with, see ticket.Fingerprint. Nil: it does not say; empty: there are none.
+	TicketKeys []string `json:"ticketKeys,omitzero"`
+
+	MaxInline int    `json:"maxInline"` // bytes of a closure that may travel within a run
+	Limits    Limits `json:"limits"`
 }
 
 // A Runtime is one that a runner has.

@@ -77,6 +77,8 @@ func TestDoctorRemote(t *testing.T) {
 	t.Parallel() // it waits for processes
 	keys := t.TempDir()
 	ticketKeys(t, keys)
+	others := t.TempDir()
+	ticketKeys(t, others)
 	r := newRunner(t, map[string]string{"TRACON_RUNNER_TICKETS": "true", "TRACON_RUNNER_TICKET_KEYS": "one=" + filepath.Join(keys, "ticket.pub"), "TRACON_SLOTS": "3", "TRACON_SLOTS_PER_TENANT": "3"})
 	s := asker(t, r, map[string]string{"TRACON_REMOTE_TICKET_KEY": filepath.Join(keys, "ticket.pem"), "TRACON_REMOTE_NAME": "runner"})
 	for _, tt := range []struct {
@@ -87,6 +89,7 @@ func TestDoctorRemote(t *testing.T) {
 		{"in order", nil, "runner at " + r.Address + ": tier process, runtimes sh, 0 of 3 places taken", ""},
 		{"a runtime is missing", map[string]string{"TRACON_CONFIG": "more.yaml"}, "runtimes sh", "nobody has the runtime python-3.12"},
 		{"no key for tickets", map[string]string{"TRACON_REMOTE_TICKET_KEY": ""}, "tier process", "set remote_ticket_key"},
+		{"another key for tickets", map[string]string{"TRACON_REMOTE_TICKET_KEY": filepath.Join(others, "ticket.pem")}, "tier process", "it does not know the key of remote_ticket_key"},
 		{"it calls itself otherwise", map[string]string{"TRACON_REMOTE_NAME": "another"}, "runner at ", "remote_name says another"},
 		{"a key that is none", map[string]string{"TRACON_REMOTE_KEY_FILE": "other.key"}, "status 401", "tracon runner key create"},
 		{"nobody is there", map[string]string{"TRACON_REMOTE": "http://127.0.0.1:1"}, "refused", "see that `tracon runner serve` runs there"},

@@ -27,14 +27,20 @@ type call struct {
 	runner  string
 	events  *nats.Subscription
 
-	live bool           // the runner can tell of output
-	show *handover.Show // nil: nobody wants it, or the runner told what cannot be
-	saw  bool           // output came
+	whole bool           // the runner takes a run within its begin
+	live  bool           // the runner can tell of output
+	show  *handover.Show // nil: nobody wants it, or the runner told what cannot be
+	saw   bool           // output came
 }
 
 // make takes the run through its stages. What fails before begin was not started.
 func (c *call) make(ctx context.Context) (wire.Answer, error) {
 	place, err := c.place(ctx)
+	defer func() {
+		if c.events != nil {
+			_ = c.events.Unsubscribe()
+		}
+	}()
 	if err != nil {
 		return wire.Answer{}, err
 	}
@@ -44,10 +50,6 @@ func (c *call) make(ctx context.Context) (wire.Answer, error) {
 			c.tell("stop")
 		}
 	}()
-	if c.events, err = c.pool.conn.SubscribeSync(fromSubject(c.pool.Name, c.session)); err != nil {
-		return wire.Answer{}, notStarted(ctx, err)
-	}
-	defer func() { _ = c.events.Unsubscribe() }()
 	if place.Lacks {
 		if err := c.hand(ctx, partBundle, encodeClosure(c.req.Bundle())); err != nil {
 			return wire.Answer{}, err
@@ -62,14 +64,18 @@ func (c *call) make(ctx context.Context) (wire.Answer, error) {
 	if err != nil {
 		return wire.Answer{}, notStarted(ctx, err)
 	}
-	if err := c.hand(ctx, partRun, text); err != nil {
-		return wire.Answer{}, err
+	whole := text
+	if !c.whole || len(text) > chunkSize {
+		whole = nil
+		if err := c.hand(ctx, partRun, text); err != nil {
+			return wire.Answer{}, err
+		}
 	}
-	m := nats.NewMsg(c.at + ".begin")
-	m.Reply, m.Data = c.events.Subject, encode(begin{c.session, c.req.ID(), digest(text)})
+	m := begin{c.session, c.req.ID(), digest(text)}.message(c.at+".begin", whole)
+	m.Reply = c.events.Subject
 	if c.live && handover.Wanted(c.req) {
 		c.show = handover.NewShow(c.req)
-		m.Header.Set(headLive, liveYes)
+		m.Header.Set(headLive, yes)
 	}
 	if err := c.pool.conn.PublishMsg(m); err != nil {
 		return wire.Answer{}, notStarted(ctx, err)
@@ -100,7 +106,9 @@ func (c *call) place(ctx context.Context) (place, error) {
 	defer stop()
 	subject := offerSubject(c.pool.Name, c.run.Runtime, string(c.e.c.Tier), c.pool.Label)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		c.session = secret()
+		if err := c.listen(); err != nil {
+			return place{}, notStarted(ctx, err)
+		}
 		got, err := c.offer(until, subject)
 		switch {
 		case ctx.Err() != nil:
@@ -128,6 +136,17 @@ func (c *call) place(ctx context.Context) (place, error) {
 	}
 }
 
+// listen begins a session, and hears what is said of it: the server is told of both in
+// one, before the offer.
+func (c *call) listen() (err error) {
+	if c.events != nil {
+		_ = c.events.Unsubscribe()
+	}
+	c.session = secret()
+	c.events, err = c.pool.conn.SubscribeSync(fromSubject(c.pool.Name, c.session))
+	return err
+}
+
 func (c *call) offer(ctx context.Context, subject string) (place, error) {
 	ctx, stop := context.WithTimeout(ctx, c.e.c.Reply)
 	defer stop()
@@ -143,7 +162,7 @@ func (c *call) offer(ctx context.Context, subject string) (place, error) {
 		if !named(p.Runner, p.Member) {
 			return place{}, fmt.Errorf("%w: a place without a name", ErrMessage)
 		}
-		c.live = m.Header.Get(headLive) == liveYes
+		c.live, c.whole = m.Header.Get(headLive) == yes, m.Header.Get(headWhole) == yes
 		c.runner, c.at = p.Runner, atSubject(c.pool.Name, p.Runner, token(p.Member))
 	}
 	return p, nil

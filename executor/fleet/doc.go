@@ -11,9 +11,10 @@
 // The control plane offers the run to the queue group of its runtime, tier and
 // label. One runner that has a place answers and keeps the place for a moment.
 // Nobody there, all busy, no answer: nothing was started, and that is certain. Then
-// the run, and the closure where the runner lacks it, go to this one runner in
-// chunks that are each acknowledged. A failure up to here is certain too: the run
-// begins by one further message, which is sent once and never again. From there on
+// the closure, where the runner lacks it, goes to this one runner in chunks that are
+// each acknowledged, and so does a run of more than a chunk, or for a runner of before.
+// A failure up to here is certain too: the run begins by one further message, which has
+// the run within it where that is small, and is sent once and never again. From there on
 // an error is "unknown" (executor.ErrUnknown), but where the runner says that it
 // did not start the script.
 //

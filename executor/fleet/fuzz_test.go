@@ -25,6 +25,10 @@ func FuzzRead(f *testing.F) {
 		if c, err := readChunk(h, body); err == nil && (c.offset < 0 || len(c.data) == 0 || c.offset+int64(len(c.data)) > c.size || c.size > maxClosure) {
 			t.Errorf("M02: a chunk of %d bytes at %d of %d", len(c.data), c.offset, c.size)
 		}
+		h[headSession] = []string{part}
+		if b, whole, err := readBegin(h, body); err == nil && part != "" && (b.Session != part || b.Run != run || len(whole) == 0 || len(whole) > chunkSize) {
+			t.Errorf("M02: a begin of %d bytes is %+v", len(body), b)
+		}
 		var o offer
 		_ = decode(body, &o) // it must not panic
 		if b, err := readClosure(body, bundle.Sum(body).String(), bundle.Limits{}); err == nil && b.Digest() != bundle.Sum(body) {

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -309,9 +310,20 @@ func TestAnswerOfALowerTier(t *testing.T) {
 }
 
 // R18, T09: a place is for the run that was offered: another's, another tenant's and one
-// of another closure are refused and start nothing.
+// of another closure are refused and start nothing, be they handed over or within their
+// begin; what begins twice is run once (R21).
 func TestOnlyTheOfferedRun(t *testing.T) {
 	t.Parallel()
+	for name, whole := range map[string]bool{"handed over": false, "within its begin": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onlyTheOfferedRun(t, whole)
+		})
+	}
+}
+
+func onlyTheOfferedRun(t *testing.T, whole bool) {
+	t.Helper()
 	g := newGround(t, "one")
 	e := g.executor(nil)
 	runs := make(chan wire.Run, 9)
@@ -329,9 +341,13 @@ func TestOnlyTheOfferedRun(t *testing.T) {
 		name   string
 		change func(*wire.Run)
 		begin  string // the run that begins; empty: the offered one
+		sha256 string // of the run's text; empty: what it is
+		both   bool   // it is handed over, and within its begin
 		ok     bool
 	}{
 		{name: "the offered one", change: func(*wire.Run) {}, ok: true},
+		{name: "another digest", change: func(*wire.Run) {}, sha256: hash(nil)},
+		{name: "both ways", change: func(*wire.Run) {}, both: true},
 		{name: "another run", change: func(r *wire.Run) { r.More.ID = "another" }},
 		{name: "another tenant", change: func(r *wire.Run) { r.Tenant = "another" }},
 		{name: "another closure", change: func(r *wire.Run) { r.More.Bundle = bundle.Sum(nil).String() }},
@@ -339,6 +355,9 @@ func TestOnlyTheOfferedRun(t *testing.T) {
 		{name: "the plain wire", change: func(r *wire.Run) { r.More, r.Source = nil, "x" }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
+			if k.both && !whole {
+				return // it is the other way's case
+			}
 			run, more := first, *first.More
 			run.More = &more
 			k.change(&run)
@@ -351,21 +370,27 @@ func TestOnlyTheOfferedRun(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
 			to := at + "at.one." + p.Member
-			put := message(string(text), "Tracon-Session", session, "Tracon-Part", "run", "Tracon-Offset", "0", "Tracon-Size", strconv.Itoa(len(text)))
-			put.Subject = to + ".put"
-			if m, err := c.RequestMsgWithContext(ctx, put); err != nil || len(m.Data) > 0 {
-				t.Fatalf("got %q, %v", m.Data, err)
+			if !whole || k.both {
+				put := message(string(text), "Tracon-Session", session, "Tracon-Part", "run", "Tracon-Offset", "0", "Tracon-Size", strconv.Itoa(len(text)))
+				put.Subject = to + ".put"
+				if m, err := c.RequestMsgWithContext(ctx, put); err != nil || len(m.Data) > 0 {
+					t.Fatalf("got %q, %v", m.Data, err)
+				}
 			}
 			events, err := c.SubscribeSync(at + "from." + session)
 			if err != nil {
 				t.Fatal(err)
 			}
-			begins := k.begin
-			if begins == "" {
-				begins = id
+			begins, sum := cmp.Or(k.begin, id), cmp.Or(k.sha256, hash(text))
+			begin := message(fmt.Sprintf(`{"session":%q,"run":%q,"sha256":%q}`, session, begins, sum))
+			if whole {
+				begin = message(string(text), "Tracon-Session", session, "Tracon-Run", begins, "Tracon-SHA256", sum)
 			}
-			if err := c.PublishRequest(to+".begin", events.Subject, fmt.Appendf(nil, `{"session":%q,"run":%q,"sha256":%q}`, session, begins, hash(text))); err != nil {
-				t.Fatal(err)
+			begin.Subject, begin.Reply = to+".begin", events.Subject
+			for range 2 {
+				if err := c.PublishMsg(begin); err != nil {
+					t.Fatal(err)
+				}
 			}
 			for {
 				m, err := events.NextMsgWithContext(ctx)
@@ -382,7 +407,7 @@ func TestOnlyTheOfferedRun(t *testing.T) {
 						t.Errorf("got a %s: %s", kind, m.Data)
 					}
 					<-runs
-					return
+					break
 				}
 				if prob, err := wire.ReadProblem(bytes.NewReader(m.Data)); kind != "problem" || err != nil || !prob.NotStarted {
 					t.Errorf("R18: got a %s, %s, want a refusal", kind, m.Data)

@@ -176,7 +176,7 @@ func (m *Member) offer(r micro.Request) {
 	default:
 		p.Lacks = m.lacks(o)
 	}
-	_ = r.Respond(encode(p), micro.WithHeaders(micro.Headers{headLive: {liveYes}})) // a place that nobody hears of is free again by itself
+	_ = r.Respond(encode(p), micro.WithHeaders(micro.Headers{headLive: {yes}, headWhole: {yes}})) // a place that nobody hears of is free again by itself
 }
 
 func (m *Member) isLeft() bool {
@@ -271,8 +271,8 @@ func (m *Member) put(r micro.Request) {
 
 // begin starts what was handed over, once.
 func (m *Member) begin(r micro.Request) {
-	var b begin
-	if err := decode(r.Data(), &b); err != nil {
+	b, whole, err := readBegin(r.Headers(), r.Data())
+	if err != nil {
 		m.c.Logger.Warn("a begin is malformed", "err", err)
 		return
 	}
@@ -286,7 +286,7 @@ func (m *Member) begin(r micro.Request) {
 		refuse(errors.New("the place was given up"))
 		return
 	}
-	ctx, text, first := s.enter()
+	ctx, text, first := s.enter(whole)
 	if !first {
 		return // it is under way, and told of by its own events
 	}
@@ -296,7 +296,7 @@ func (m *Member) begin(r micro.Request) {
 		refuse(err)
 		return
 	}
-	live := r.Headers().Get(headLive) == liveYes
+	live := r.Headers().Get(headLive) == yes
 	m.work.Go(func() { s.run(ctx, run, live) })
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -36,8 +37,20 @@ type Link struct {
 // has some, and a reason may have a port in it that is another each time.
 const maxTold = 16
 
-// again is how long a link that broke waits before it tries the next server.
-const again = 200 * time.Millisecond
+// again is how long a link that broke waits before it tries its servers anew. It is twice
+// as long each time and lastAgain at most, so that a server that was started again is
+// found while the runs under way still count as heard of.
+const (
+	again     = 200 * time.Millisecond
+	lastAgain = 2 * time.Second
+)
+
+// waits returns how long a link waits when it has tried every server rounds times: up to
+// a half less than what again says, for not all of a fleet shall come in one moment.
+func waits(rounds int) time.Duration {
+	wait := min(again<<min(max(rounds-1, 0), 8), lastAgain)
+	return wait - rand.N(wait/2)
+}
 
 // ErrLink is wrapped by the error for a link that cannot be as it is told.
 var ErrLink = errors.New("fleet: the link")
@@ -116,7 +129,7 @@ func (l Link) dial(name, inbox string, logger *slog.Logger, amiss ...func(error)
 	}
 	told := map[string]bool{} // since the link stood last; the handlers are called one after another
 	opts := []nats.Option{
-		nats.Name(name), nats.CustomInboxPrefix(inbox), nats.MaxReconnects(-1), nats.ReconnectWait(again), nats.ReconnectJitter(again/2, again/2),
+		nats.Name(name), nats.CustomInboxPrefix(inbox), nats.MaxReconnects(-1), nats.CustomReconnectDelay(waits),
 		nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(5 * time.Second), nats.RetryOnFailedConnect(true),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { logger.Warn("the link to the fleet broke", "err", err) }),
 		nats.ReconnectHandler(func(*nats.Conn) { clear(told); logger.Info("the link to the fleet stands again") }),

@@ -47,7 +47,8 @@ type place struct {
 	Code   string `json:"code,omitempty"`
 }
 
-// A begin starts what was handed over.
+// A begin starts what was handed over. One that has the run within it is its JSON, and
+// has the rest in headers.
 type begin struct {
 	Session string `json:"session"`
 	Run     string `json:"run"`
@@ -56,7 +57,7 @@ type begin struct {
 
 // Kinds of events, from the runner to the control plane.
 const (
-	kindBegun   = "begun"   // the run was received; its gates are next
+	kindBegun   = "begun"   // the run was received, and is not over yet
 	kindBeat    = "beat"    // it goes on
 	kindOutput  = "output"  // what the script writes, where the control plane asked for it; never acknowledged
 	kindAnswer  = "answer"  // Size bytes: within the message, or to be asked for
@@ -75,11 +76,15 @@ const (
 	headSHA256  = "Tracon-SHA256" // of the whole
 	headStream  = "Tracon-Stream" // of an output: as in [wire.Output]
 
+	// headWhole stands at a place whose runner takes the run within its begin. One of
+	// before has the run handed over first.
+	headWhole = "Tracon-Whole"
+
 	// headLive stands at a place whose runner can tell of output, and at the begin of a
 	// control plane that wants it. It is a header so that a peer that does not know it
 	// reads the message as ever.
 	headLive = "Tracon-Live"
-	liveYes  = "1"
+	yes      = "1" // of both
 )
 
 // An event is what a runner tells of a run.
@@ -236,6 +241,33 @@ func readClosure(body []byte, want string, limits bundle.Limits) (bundle.Bundle,
 		return bundle.Bundle{}, fmt.Errorf("%w: the closure has another digest than was offered", ErrMessage)
 	}
 	return b, nil
+}
+
+// message is the begin to the subject; whole, if it is not nil, is the run.
+func (b begin) message(subject string, whole []byte) *nats.Msg {
+	m := nats.NewMsg(subject)
+	if whole == nil {
+		m.Data = encode(b)
+		return m
+	}
+	m.Header.Set(headSession, b.Session)
+	m.Header.Set(headRun, b.Run)
+	m.Header.Set(headSHA256, b.SHA256)
+	m.Data = whole
+	return m
+}
+
+// readBegin reads a begin, and the run where it is within it.
+func readBegin(h map[string][]string, body []byte) (b begin, whole []byte, err error) {
+	get := nats.Header(h).Get
+	if b.Session = get(headSession); b.Session == "" {
+		return b, nil, decode(body, &b)
+	}
+	b.Run, b.SHA256 = get(headRun), get(headSHA256)
+	if len(body) == 0 || len(body) > chunkSize {
+		return b, nil, fmt.Errorf("%w: a run of %d bytes within its begin", ErrMessage, len(body))
+	}
+	return b, body, nil
 }
 
 func digest(b []byte) string {

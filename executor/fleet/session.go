@@ -90,9 +90,9 @@ func (s *session) add(c chunk) ([]byte, error) {
 	return p.data, nil
 }
 
-// enter has the session begin, once. It returns the run's JSON, and what the work
-// is stopped by.
-func (s *session) enter() (ctx context.Context, text []byte, first bool) {
+// enter has the session begin, once. It returns the run's JSON, which came whole or was
+// handed over, and what the work is stopped by.
+func (s *session) enter(whole []byte) (ctx context.Context, text []byte, first bool) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	if s.state != waiting {
@@ -100,7 +100,10 @@ func (s *session) enter() (ctx context.Context, text []byte, first bool) {
 	}
 	s.state = running
 	s.idle.Stop()
-	if p := s.parts[partRun]; p != nil && int64(len(p.data)) == p.size {
+	switch p := s.parts[partRun]; {
+	case p == nil:
+		text = whole
+	case whole == nil && int64(len(p.data)) == p.size: // one that came both ways is none
 		text = p.data
 	}
 	s.parts = nil
@@ -187,14 +190,26 @@ func (s *session) work(ctx context.Context, run wire.Run, show func(wire.Output)
 	return e
 }
 
+// soon is when a run that goes on is told of first. Most are over by then, and each
+// word of one takes both sides and the server some of their processors.
+const soon = 100 * time.Millisecond
+
 // beat tells the control plane that the run goes on, and then how it ended, each
 // until it is heard. A control plane that is not heard of for Lost is gone, and the
-// work is stopped.
+// work is stopped. A run that is over soon has told nothing before its end.
 func (s *session) beat(came <-chan event) {
 	heard := time.Now()
 	e := event{kind: kindBegun, run: s.Run}
 	ended := false
-	for {
+	for wait := min(soon, s.m.c.Beat); ; wait = s.m.c.Beat {
+		next := time.NewTimer(wait)
+		select {
+		case got := <-came:
+			e, ended, came = got, true, nil
+			s.set(func() { s.state = telling })
+		case <-next.C:
+		}
+		next.Stop()
 		if s.tell(e) {
 			heard = time.Now()
 			if ended {
@@ -208,17 +223,9 @@ func (s *session) beat(came <-chan event) {
 				return
 			}
 		}
-		next := time.NewTimer(s.m.c.Beat)
-		select {
-		case got := <-came:
-			e, ended, came = got, true, nil
-			s.set(func() { s.state = telling })
-		case <-next.C:
-			if !ended {
-				e = event{kind: kindBeat, run: s.Run}
-			}
+		if !ended {
+			e.kind = kindBeat
 		}
-		next.Stop()
 	}
 }
 

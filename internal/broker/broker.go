@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -84,7 +85,7 @@ func Start(c Config) (*Server, error) {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
 	if c.Logger != nil {
-		b.s.SetLoggerV2(&logs{c.Logger}, false, false, false)
+		b.s.SetLoggerV2(&logs{to: c.Logger}, false, false, false)
 	}
 	b.s.Start()
 	if !b.s.ReadyForConnections(readyIn) {
@@ -266,12 +267,57 @@ func newKey() (seed []byte, public string, err error) {
 }
 
 // logs hands what the server says to our own log. What it says of single links
-// names addresses, which are the operator's to see.
-type logs struct{ to *slog.Logger }
+// names addresses, which are the operator's to see. What it says again and again, but for
+// numbers such as a port, is told for the first, second, fourth, eighth time and so on: a
+// runner that is not let in comes again every two seconds.
+type logs struct {
+	to *slog.Logger
+
+	mu   sync.Mutex
+	said map[string]often // by the text without its numbers
+}
+
+type often struct {
+	times int
+	last  time.Time
+}
+
+// mostSaid is how many sentences are counted; where there are more, all are new again. So
+// is one that was not said for newAfter.
+const (
+	mostSaid = 256
+	newAfter = time.Minute
+)
 
 func (l *logs) say(level slog.Level, format string, v []any) {
-	l.to.Log(context.Background(), level, "nats: "+strings.TrimSpace(fmt.Sprintf(format, v...)))
+	text := strings.TrimSpace(fmt.Sprintf(format, v...))
+	if n := l.times(text); n&(n-1) == 0 {
+		l.to.Log(context.Background(), level, "nats: "+text, "times", n)
+	}
 }
+
+// times counts text, and returns how often it was said.
+func (l *logs) times(text string) int {
+	key := strings.Map(func(c rune) rune {
+		if '0' <= c && c <= '9' {
+			return -1
+		}
+		return c
+	}, text)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o, ok := l.said[key]
+	if l.said == nil || !ok && len(l.said) >= mostSaid {
+		l.said = map[string]often{}
+	}
+	if time.Since(o.last) > newAfter {
+		o.times = 0
+	}
+	o = often{o.times + 1, time.Now()}
+	l.said[key] = o
+	return o.times
+}
+
 func (l *logs) Noticef(format string, v ...any) { l.say(slog.LevelDebug, format, v) }
 func (l *logs) Warnf(format string, v ...any)   { l.say(slog.LevelWarn, format, v) }
 func (l *logs) Fatalf(format string, v ...any)  { l.say(slog.LevelError, format, v) }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -22,7 +23,6 @@ import (
 	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/internal/id"
 	"github.com/tracon-go/tracon/internal/ownfile"
-	"github.com/tracon-go/tracon/serve/runnerapi"
 	"github.com/tracon-go/tracon/wire"
 	"github.com/tracon-go/tracon/wire/ticket"
 )
@@ -96,16 +96,20 @@ func fleetLink(f config.Fleet, server *broker.Server) (fleet.Link, error) {
 	return fleet.Link{URLs: f.URLs, Seed: seed, CAs: cas}, nil
 }
 
+func fleetTicketKey(path string) (ed25519.PrivateKey, error) {
+	text, err := ownfile.ReadPrivate(path, 64<<10)
+	if err != nil {
+		return nil, err
+	}
+	return ticket.ReadPrivateKey(text)
+}
+
 // fleetSigner signs tickets with the key of the file; nil where there is none.
 func fleetSigner(path string) (func(wire.Run, string) (string, error), error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := ownfile.ReadPrivate(path, 64<<10)
-	if err != nil {
-		return nil, err
-	}
-	key, err := ticket.ReadPrivateKey(text)
+	key, err := fleetTicketKey(path)
 	if err != nil {
 		return nil, err
 	}
@@ -278,8 +282,8 @@ func checkJoin(u *UnsafeError, c *config.Config, _ time.Time) {
 }
 
 // joinFleet has the runner take runs of its pool, until the member is closed.
-func joinFleet(ctx context.Context, p *runnerPlan, service *runnerapi.Service, started time.Time, logger *slog.Logger) (*fleet.Member, error) {
-	c := p.c
+func joinFleet(ctx context.Context, p *runnerPlan, s *runnerServer) (*fleet.Member, error) {
+	c, service, logger := p.c, s.service, s.o.Logger
 	info, err := service.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -287,7 +291,12 @@ func joinFleet(ctx context.Context, p *runnerPlan, service *runnerapi.Service, s
 	peer := peerOf(config.FleetPeer, c.Fleet.Tenants)
 	return fleet.Join(fleet.Joining{
 		Link: p.link, Pool: c.Fleet.Join, Name: c.Runner.Name, Tier: grant.Tier(info.Tier), Labels: c.Fleet.Labels, Lost: c.Fleet.Lost, Logger: logger,
-		Runtimes: slices.Sorted(maps.Keys(p.reception.Runtimes)), Content: p.reception.OrDefaults().Content, Info: service.Info, After: started.Add(ticket.Skew),
+		Runtimes: slices.Sorted(maps.Keys(p.reception.Runtimes)), Content: p.reception.OrDefaults().Content, After: s.started.Add(ticket.Skew),
+		Info: func(ctx context.Context) (wire.Info, error) {
+			i, err := service.Info(ctx)
+			i.TicketKeys = s.tickets.Fingerprints(peer.Name)
+			return i, err
+		},
 		Explain: func(run wire.Run, err error) wire.Problem {
 			p := service.Problem(run, err)
 			logger.Warn("a delivered run has no answer", "peer", peer.Name, "code", p.Code, "run", p.ID, "notStarted", p.NotStarted, "err", err)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -13,7 +14,9 @@ import (
 	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/internal/config"
 	"github.com/tracon-go/tracon/wire"
+	"github.com/tracon-go/tracon/wire/ticket"
 )
 
 // A Sight is one thing that was seen of the runners that run this host's scripts.
@@ -97,6 +100,8 @@ func (h *House) seenRunner(ctx context.Context, e *remote.Executor, wanted []str
 		s.Remedy = fmt.Sprintf("remote_name says %s: nothing is sent to another; see who answers there, or change remote_name", r.Name)
 	case info.RequireTicket && r.TicketKey == "":
 		s.Remedy = "it takes no run without a ticket: set remote_ticket_key and remote_name, and have its runner_ticket_keys name the public key"
+	case r.TicketKey != "" && !knowsKey(info, r.TicketKey, remoteTicketKey):
+		s.Remedy = "it does not know the key of remote_ticket_key: have its runner_ticket_keys name, for this host's key or certificate, what `openssl pkey -pubout` makes of it"
 	case info.Draining:
 		s.Remedy = "it drains and takes no more runs: start it again, or name another in remote"
 	case info.Slots > 0 && len(info.Runtimes) == 0:
@@ -142,7 +147,7 @@ func (h *House) seenPool(seen fleet.Seen, wanted []string) Sight {
 	}
 	var told []string
 	var takes []wire.Info // of those that runs can go to
-	var low, drain, untold []string
+	var low, drain, untold, other []string
 	for _, r := range seen.Runners {
 		name := clipped(r.Info.Name)
 		told = append(told, name+": "+toldOf(r.Info))
@@ -153,6 +158,8 @@ func (h *House) seenPool(seen fleet.Seen, wanted []string) Sight {
 			low = append(low, name)
 		case r.Info.RequireTicket && h.Config.Fleet.TicketKey == "":
 			untold = append(untold, name)
+		case h.Config.Fleet.TicketKey != "" && !knowsKey(r.Info, h.Config.Fleet.TicketKey, fleetTicketKey):
+			other = append(other, name)
 		default:
 			takes = append(takes, r.Info)
 		}
@@ -168,6 +175,9 @@ func (h *House) seenPool(seen fleet.Seen, wanted []string) Sight {
 	if len(untold) > 0 {
 		do = append(do, strings.Join(untold, ", ")+" takes no run without a ticket: set fleet_ticket_key")
 	}
+	if len(other) > 0 {
+		do = append(do, fmt.Sprintf("%s does not know the key of fleet_ticket_key: have its runner_ticket_keys name, for %s, what `openssl pkey -pubout` makes of it", strings.Join(other, ", "), config.FleetPeer))
+	}
 	s.Remedy = strings.Join(do, "; ")
 	if !s.OK {
 		return s
@@ -177,6 +187,17 @@ func (h *House) seenPool(seen fleet.Seen, wanted []string) Sight {
 		runtimes = append(runtimes, info.Runtimes...)
 	}
 	return lacking(s, wanted, runtimes)
+}
+
+// knowsKey reports whether the runner takes tickets that the key of the file signs, as far
+// as it says. A file that cannot be read is not the runner's fault.
+func knowsKey(i wire.Info, path string, read func(string) (ed25519.PrivateKey, error)) bool {
+	key, err := read(path)
+	if i.TicketKeys == nil || err != nil {
+		return true
+	}
+	public, ok := key.Public().(ed25519.PublicKey)
+	return ok && slices.Contains(i.TicketKeys, ticket.Fingerprint(public))
 }
 
 // lacking adds the runtimes of the allow-list that nobody has.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -57,11 +58,7 @@ func openRemote(r config.Remote) (*remote.Executor, error) {
 		}
 	}
 	if r.TicketKey != "" {
-		text, err := readSmall(r.TicketKey, true)
-		if err != nil {
-			return nil, fmt.Errorf("remote_ticket_key: %w", err)
-		}
-		key, err := ticket.ReadPrivateKey(text)
+		key, err := remoteTicketKey(r.TicketKey)
 		if err != nil {
 			return nil, fmt.Errorf("remote_ticket_key: %w", err)
 		}
@@ -70,6 +67,14 @@ func openRemote(r config.Remote) (*remote.Executor, error) {
 		}
 	}
 	return remote.New(c)
+}
+
+func remoteTicketKey(path string) (ed25519.PrivateKey, error) {
+	text, err := readSmall(path, true)
+	if err != nil {
+		return nil, err
+	}
+	return ticket.ReadPrivateKey(text)
 }
 
 // readSmall reads a file of an operator's, by a link too, as some platforms mount them. A

@@ -110,7 +110,7 @@ func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, met
 		return err
 	}
 	s.service, err = runnerapi.New(runnerapi.Config{
-		Name: c.Runner.Name, Runner: runner, Receptions: s, Metrics: metrics, Logger: o.Logger, Limiter: s,
+		Name: c.Runner.Name, Runner: runner, Receptions: s, Metrics: metrics, Logger: o.Logger, Limiter: s, TicketKeys: s.tickets.Fingerprints,
 		Peers: &runnerPeers{data: c.Data, clients: s.clients, failures: limit.NewFailures(o.Logger)},
 	})
 	if err != nil {
@@ -254,6 +254,7 @@ func runnerTLS(c *config.Config) (*tls.Config, error) {
 // are read at each, so that one that was revoked lets nobody in any more.
 type runnerPeers struct {
 	data     string
+	keys     parsedKeys
 	clients  func() map[string][]string
 	failures *limit.Failures
 }
@@ -272,7 +273,7 @@ func (p *runnerPeers) Peer(r *http.Request) (gate.Peer, string, error) {
 	}
 	defer release()
 	if formed {
-		keys, err := runnerKeys(p.data)
+		keys, err := p.keys.read(p.data)
 		if err != nil {
 			return gate.Peer{}, "", err
 		}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/tracon-go/tracon/access"
@@ -57,6 +59,22 @@ func peerOf(name string, tenants []string) gate.Peer {
 
 // runnerKeys reads the keys; there may be none.
 func runnerKeys(data string) ([]RunnerKey, error) {
+	return new(parsedKeys).read(data)
+}
+
+// parsedKeys are the keys as they were parsed last, by the bytes of their file: those
+// are read each time, and parsed when they are others. It is safe for concurrent use.
+type parsedKeys struct {
+	last atomic.Pointer[keysFile]
+}
+
+type keysFile struct {
+	text []byte
+	keys []RunnerKey
+}
+
+// read returns the keys that the file holds now, which are not to be changed.
+func (p *parsedKeys) read(data string) ([]RunnerKey, error) {
 	b, err := ownfile.ReadPrivate(filepath.Join(data, runnerKeysFile), maxRunnerFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -64,10 +82,14 @@ func runnerKeys(data string) ([]RunnerKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the runner's keys: %w", err)
 	}
+	if l := p.last.Load(); l != nil && bytes.Equal(l.text, b) {
+		return l.keys, nil
+	}
 	var keys []RunnerKey
 	if err := strictjson.Unmarshal(b, &keys); err != nil {
 		return nil, fmt.Errorf("the runner's keys: %w", err)
 	}
+	p.last.Store(&keysFile{b, keys})
 	return keys, nil
 }
 

@@ -103,7 +103,7 @@ func (s *runnerServer) join(ctx context.Context, p *runnerPlan) (err error) {
 	if p.c.Fleet.Join == "" {
 		return nil
 	}
-	if p.member, err = joinFleet(ctx, p, s.service, s.started, s.o.Logger); err != nil {
+	if p.member, err = joinFleet(ctx, p, s); err != nil {
 		return fmt.Errorf("joining the fleet: %w", err)
 	}
 	return nil

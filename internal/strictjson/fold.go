@@ -3,6 +3,7 @@ package strictjson
 import (
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 )
@@ -14,13 +15,26 @@ import (
 // their names in json tags; it has no maps, whose keys would be taken for names.
 // What is wrong in the text is an *Error.
 func UnmarshalFolded(b []byte, v any, limits Limits) error {
-	r := &reader{limits: limits.orDefaults(), fold: map[string]string{}}
-	spell(reflect.TypeOf(v), r.fold)
+	r := &reader{limits: limits.orDefaults(), fold: spelling(reflect.TypeOf(v))}
 	spelled, _, err := r.whole(b)
 	if err != nil {
 		return err
 	}
 	return semantic(json.Unmarshal(spelled, v))
+}
+
+// spellings are what spell noted, by type: there are a few, and each takes longer than
+// to read a run. What is kept is not changed.
+var spellings sync.Map
+
+func spelling(t reflect.Type) map[string]string {
+	if known, ok := spellings.Load(t); ok {
+		return known.(map[string]string)
+	}
+	names := map[string]string{}
+	spell(t, names)
+	spellings.Store(t, names)
+	return names
 }
 
 // spell notes the names of the members of t and of what stands in it.

@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,13 @@ type folding struct {
 type foldedIn struct {
 	ExitCode *int `json:"exitCode"`
 }
+
+var manyMembers = func() (text string) {
+	for i := range 2 * manyNames {
+		text += fmt.Sprintf(`,"n%d":1`, i)
+	}
+	return text
+}()
 
 // R28: names are read without regard to ASCII case, duplicates after folding are
 // refused, unknown members are ignored; all else is as strict as everywhere.
@@ -38,6 +46,10 @@ func TestUnmarshalFolded(t *testing.T) {
 		{"twice within", `{"in":{"exitCode":1,"EXITCODE":2}}`, "!stands twice"},
 		{"twice in what is not known", `{"x":{"y":1,"Y":2}}`, "!stands twice"},
 		{"an unknown member twice", `{"x":1,"X":2}`, "!stands twice"},
+		{"twice, with an object between", `{"x":1,"y":{"z":2},"X":3}`, "!stands twice"},
+		{"in two objects", `{"x":{"y":1,"z":{"y":1}},"w":[{"Y":1},{"y":1}],"sourceText":"a"}`, "a"},
+		{"in two objects, the first with many", `{"x":{"y":1` + manyMembers + `},"w":{"Y":1},"sourceText":"a"}`, "a"},
+		{"twice, in one with many", `{"x":{"y":1` + manyMembers + `,"Y":1}}`, "!stands twice"},
 		{"another kind", `{"count":"1"}`, "!count"},
 		{"a fraction for a number that has none", `{"count":1.5}`, "!count"},
 		{"two values", `{}{}`, "!more than one value"},

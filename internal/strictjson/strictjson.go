@@ -180,9 +180,29 @@ type reader struct {
 	limits Limits
 	build  bool              // make the Go value too
 	fold   map[string]string // a name in lower case to how it is spelled; nil: case counts
+	seen   []map[string]bool // the names of the object that is being read, in lower case, by its depth
 	tokens int
 	out    []byte
 }
+
+// folded returns the set of the names of an object that begins at the depth, which no
+// other object has now; nil where case counts.
+func (r *reader) folded(depth int) map[string]bool {
+	if r.fold == nil {
+		return nil
+	}
+	for len(r.seen) <= depth {
+		r.seen = append(r.seen, map[string]bool{})
+	}
+	if len(r.seen[depth]) > manyNames { // to clear its room for each small object would take the square of their number
+		r.seen[depth] = map[string]bool{}
+	}
+	clear(r.seen[depth])
+	return r.seen[depth]
+}
+
+// manyNames is how many names an object has whose set is not used again.
+const manyNames = 64
 
 func (r *reader) value(depth int) (any, error) {
 	if r.tokens++; r.tokens > r.limits.Tokens {
@@ -204,8 +224,11 @@ func (r *reader) value(depth int) (any, error) {
 	}
 	switch raw.Kind() {
 	case '"':
-		s, err := r.text(raw)
-		return s, err
+		text, err := r.text(raw)
+		if !r.build || err != nil {
+			return nil, err
+		}
+		return string(text), nil
 	case '0':
 		if err := r.number(raw); err != nil {
 			return nil, err
@@ -231,10 +254,7 @@ func (r *reader) object(depth int) (any, error) {
 	if r.build {
 		m = map[string]any{}
 	}
-	var folded map[string]bool // the names that were there
-	if r.fold != nil {
-		folded = map[string]bool{}
-	}
+	folded := r.folded(depth)
 	r.out = append(r.out, '{')
 	for i := 0; ; i++ {
 		if k := r.dec.PeekKind(); k == '}' {
@@ -254,16 +274,18 @@ func (r *reader) object(depth int) (any, error) {
 			return nil, lexical(err, r.dec.InputOffset())
 		}
 		begin := len(r.out)
-		name, err := r.text(raw)
+		text, err := r.text(raw)
 		if err != nil {
 			return nil, err
 		}
+		name := string(text)
 		if r.fold != nil {
-			if folded[lower(name)] {
+			low := lower(name)
+			if folded[low] {
 				return nil, r.refuse("this name stands twice in its object, but for its case")
 			}
-			folded[lower(name)] = true
-			if spelled, ok := r.fold[lower(name)]; ok {
+			folded[low] = true
+			if spelled, ok := r.fold[low]; ok {
 				name = spelled
 				r.out = append(append(append(r.out[:begin], '"'), name...), '"')
 			}
@@ -305,12 +327,18 @@ func (r *reader) list(depth int) (any, error) {
 	return list, lexical(err, r.dec.InputOffset())
 }
 
-func (r *reader) text(raw jsontext.Value) (string, error) {
+// text writes a string in its shortest form, and returns what it says, which holds as
+// long as raw.
+func (r *reader) text(raw jsontext.Value) ([]byte, error) {
+	if bytes.IndexByte(raw, '\\') < 0 { // without an escape it is written so already
+		r.out = append(r.out, raw...)
+		return raw[1 : len(raw)-1], nil
+	}
 	s, err := jsontext.AppendUnquote(nil, raw)
 	if err == nil {
 		r.out, err = jsontext.AppendQuote(r.out, s)
 	}
-	return string(s), lexical(err, r.dec.InputOffset())
+	return s, lexical(err, r.dec.InputOffset())
 }
 
 // number bounds a literal, so that nobody who computes with it exactly pays

@@ -7,6 +7,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Case 16 and 17 of the runs: every kind of JSON that two readers may take for
@@ -133,6 +136,25 @@ func TestErrorIsPlain(t *testing.T) {
 		if err == nil || strings.ContainsRune(err.Error(), 0x1b) || len(err.Error()) > 400 {
 			t.Errorf("got %q", err)
 		}
+	}
+}
+
+// A string without escapes is written as it stands, whatever is in it: that is its
+// shortest form.
+func TestPlainStrings(t *testing.T) {
+	var text []rune
+	for r := rune(' '); r <= utf8.MaxRune; r++ {
+		if r != '"' && r != '\\' && utf8.ValidRune(r) {
+			text = append(text, r)
+		}
+	}
+	want, err := jsontext.AppendQuote(nil, string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := `"` + string(text) + `"`
+	if got, err := Canonical([]byte(raw), Limits{}); err != nil || string(got) != raw || string(want) != raw {
+		t.Errorf("got %d bytes, %v; want the %d that came, as the library writes them (%d)", len(got), err, len(raw), len(want))
 	}
 }
 

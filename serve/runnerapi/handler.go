@@ -208,12 +208,15 @@ func (s *Service) headBundle(w http.ResponseWriter, r *http.Request, peer gate.P
 	w.WriteHeader(http.StatusOK)
 }
 
-func (s *Service) getInfo(w http.ResponseWriter, r *http.Request, _ gate.Peer) {
+func (s *Service) getInfo(w http.ResponseWriter, r *http.Request, peer gate.Peer) {
 	i, err := s.Info(r.Context())
 	if err != nil {
 		s.c.Logger.Error("the runner cannot tell of itself", "err", err)
 		refuse(w, s.Problem(wire.Run{}, err))
 		return
+	}
+	if s.c.TicketKeys != nil {
+		i.TicketKeys = s.c.TicketKeys(peer.Name)
 	}
 	b, err := i.Encode()
 	if err != nil {

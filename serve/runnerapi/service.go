@@ -81,6 +81,10 @@ type Config struct {
 	// memory. Zero means 256 MiB.
 	BodyBytes int64
 
+	// TicketKeys tells the peer of that name which keys it may sign tickets with, by
+	// their fingerprints; nil: it is not told.
+	TicketKeys func(peer string) []string
+
 	Metrics http.Handler // at metrics, for peers of all tenants; nil: there is none
 	Logger  *slog.Logger // nil means slog.Default()
 }

@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+
+	"github.com/tracon-go/tracon/bundle"
 )
 
 // ReadPrivateKey reads an Ed25519 key from PEM (PKCS #8), as `openssl genpkey
@@ -22,6 +24,10 @@ func ReadPrivateKey(text []byte) (ed25519.PrivateKey, error) {
 	}
 	return key, nil
 }
+
+// Fingerprint names a key that tickets are signed with, for people to compare: the digest
+// of its public half.
+func Fingerprint(key ed25519.PublicKey) string { return bundle.Sum(key).String() }
 
 // ReadPublicKeys reads one or more Ed25519 keys from PEM, as `openssl pkey -pubout`
 // writes them.

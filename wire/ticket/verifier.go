@@ -73,6 +73,15 @@ func (v *Verifier) SetKeys(keys map[string][]ed25519.PublicKey) error {
 	return nil
 }
 
+// Fingerprints returns those of the keys that the peer may sign with, and never nil.
+func (v *Verifier) Fingerprints(peer string) []string {
+	list := []string{}
+	for _, key := range v.keysOf(peer) {
+		list = append(list, Fingerprint(key))
+	}
+	return list
+}
+
 func (v *Verifier) keysOf(peer string) []ed25519.PublicKey {
 	v.mu.Lock()
 	defer v.mu.Unlock()
