@@ -27,7 +27,6 @@ type saved struct {
 	made  chan struct{} // closed: it was made, or not
 	err   error         // why it was not, or is restored no more
 	since time.Time     // of err
-	again bool          // it was not because its maker left
 	users int
 	fails int // restores that failed, one after the other
 	late  int // the cache's count when it was used last
@@ -50,6 +49,7 @@ const (
 // A cache has the saved machines in memory. It is safe for concurrent use.
 type cache struct {
 	store *snapshot.Store // nil: no machine is saved
+	work  sync.WaitGroup  // what is being made
 
 	mu    sync.Mutex
 	count int
@@ -59,37 +59,31 @@ type cache struct {
 // errNoRestore is why a saved machine is restored no more.
 var errNoRestore = fmt.Errorf("it could not be restored %d times", mostFails)
 
-// take returns the saved machine of the key, which f makes where none is held; others wait
-// for it meanwhile. It is held until release is called.
+// take returns the saved machine of the key, which f makes where none is held. It is made
+// for all who want it, however long each of them waits: where it took a run longer than
+// that has, none would ever be saved else. It is held until release is called.
 func (c *cache) take(ctx context.Context, key bundle.Digest, f func() (*saved, error)) (s *saved, release func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for s == nil {
-		if ctx.Err() != nil {
-			return nil, nil, context.Cause(ctx)
-		}
-		if old := c.list[key]; old != nil && old.err != nil && time.Since(old.since) >= unsavedTime {
-			c.drop(old)
-		}
-		if s = c.list[key]; s == nil {
-			s = c.make(ctx, key, f)
-		} else {
-			c.use(s)
-			c.mu.Unlock()
-			select {
-			case <-s.made:
-			case <-ctx.Done():
-			}
-			c.mu.Lock()
-		}
-		switch {
-		case ctx.Err() != nil || s.again:
-			c.release(s)
-			s = nil
-		case s.err != nil:
-			c.release(s)
-			return nil, nil, s.err
-		}
+	if old := c.list[key]; old != nil && old.err != nil && time.Since(old.since) >= unsavedTime {
+		c.drop(old)
+	}
+	if s = c.list[key]; s == nil {
+		s = c.make(key, f)
+	}
+	c.use(s)
+	c.mu.Unlock()
+	select {
+	case <-s.made:
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	if err = context.Cause(ctx); err == nil {
+		err = s.err
+	}
+	if err != nil {
+		c.release(s)
+		return nil, nil, err
 	}
 	return s, func() {
 		c.mu.Lock()
@@ -98,23 +92,26 @@ func (c *cache) take(ctx context.Context, key bundle.Digest, f func() (*saved, e
 	}, nil
 }
 
-// make has f make one, for all who want it. The lock is held, but not meanwhile.
-func (c *cache) make(ctx context.Context, key bundle.Digest, f func() (*saved, error)) *saved {
+// make has f make one. The lock is held.
+func (c *cache) make(key bundle.Digest, f func() (*saved, error)) *saved {
 	s := &saved{key: key, made: make(chan struct{})}
 	if c.list == nil {
 		c.list = map[bundle.Digest]*saved{}
 	}
 	c.list[key] = s
-	c.use(s)
-	c.mu.Unlock()
-	made, err := f()
-	c.mu.Lock()
-	if s.err, s.since = err, time.Now(); err == nil {
-		s.memory, s.state, s.counter = made.memory, made.state, made.counter
-	} else if s.again = ctx.Err() != nil; s.again || errors.Is(err, errHung) {
-		c.drop(s) // that is no reason for those who come later
-	}
-	close(s.made)
+	c.use(s) // it is held until it is made
+	c.work.Go(func() {
+		made, err := f()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if s.err, s.since = err, time.Now(); err == nil {
+			s.memory, s.state, s.counter = made.memory, made.state, made.counter
+		} else if errors.Is(err, errHung) {
+			c.drop(s) // that is no reason for those who come later
+		}
+		close(s.made)
+		c.release(s)
+	})
 	return s
 }
 
@@ -171,8 +168,9 @@ func (c *cache) told(s *saved, restored bool) {
 	}
 }
 
-// clear lets go of all.
+// clear lets go of all, when what is being made is made.
 func (c *cache) clear() {
+	c.work.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.list {

@@ -74,14 +74,19 @@ func (e *Executor) restoreOnce(ctx context.Context, s size) (*vm, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, release, err := e.saved.take(ctx, key, func() (*saved, error) { return e.recall(ctx, key, s) })
+	from, release, err := e.saved.take(ctx, key, func() (*saved, error) { return e.recall(e.underWay.Closing(), key, s) })
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	memory, err := reopened(from.memory)
+	if err != nil {
+		return nil, err
+	}
 	m := e.machine(s)
-	m.counter, m.ram, m.waits = from.counter, from.memory, true
+	m.counter, m.ram, m.waits = from.counter, memory, true
 	v, err := e.launch(s, m)
+	memory.Close()
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +106,7 @@ func (e *Executor) restoreOnce(ctx context.Context, s size) (*vm, error) {
 
 // goOn has the machine, which waits, go on where the one was that was saved.
 func (e *Executor) goOn(ctx context.Context, v *vm, from *saved) error {
-	// Each has a place of its own in the file from which it is read.
-	state, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", from.state.Fd()))
+	state, err := reopened(from.state)
 	if err != nil {
 		return err
 	}
@@ -115,6 +119,12 @@ func (e *Executor) goOn(ctx context.Context, v *vm, from *saved) error {
 		v.files[i] = true
 	}
 	return e.monitor.restore(ctx, &v.control, state)
+}
+
+// reopened returns the file opened once more: monitors that had one open file together
+// could tell each other something by their place in it.
+func reopened(f *os.File) (*os.File, error) {
+	return os.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 }
 
 // key names all that a saved machine was made with, apart from the rate of the
@@ -171,14 +181,19 @@ func (e *Executor) program() (bundle.Digest, error) {
 	return build, nil
 }
 
-// processorKind returns what the processor is: a saved machine may have found out what it
-// can.
+// processorKind returns what the processor is, and the kernel, which says how much of it a
+// machine has: a saved machine may have found out what it can.
 func processorKind() (bundle.Digest, error) {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return bundle.Digest{}, err
 	}
+	kernel, err := os.ReadFile("/proc/version")
+	if err != nil {
+		return bundle.Digest{}, err
+	}
 	h := sha256.New()
+	h.Write(kernel)
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
 		switch strings.TrimSpace(name) {

@@ -125,10 +125,12 @@ func decode(from io.Reader, into memory) (i Info, state []byte, err error) {
 	if n > maxHead {
 		return i, nil, fmt.Errorf("%w: its head has %d bytes", ErrTorn, n)
 	}
-	d := json.NewDecoder(bytes.NewReader(r.take(int(n))))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&i); err != nil || !i.valid() {
+	head := r.take(int(n))
+	if err := json.Unmarshal(head, &i); err != nil || !i.valid() {
 		return i, nil, fmt.Errorf("%w: its head is none", ErrTorn)
+	}
+	if as, err := json.Marshal(i); err != nil || !bytes.Equal(as, head) { // there is one way to write it
+		return i, nil, fmt.Errorf("%w: its head is not as one is written", ErrTorn)
 	}
 	state = r.take(i.State)
 	if err := into.Truncate(i.Memory); err != nil {

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -121,10 +122,21 @@ func TestTorn(t *testing.T) {
 		b[at] ^= 1
 		return b
 	}
+	// Its sum holds: who wrote it knew how, and wrote the head in another way.
+	spelled := func(was, is string) []byte {
+		b := bytes.Replace(whole[:len(whole)-sha256.Size], []byte(was), []byte(is), 1)
+		sum := sha256.Sum256(b)
+		return append(b, sum[:]...)
+	}
+	if !bytes.Equal(spelled("", ""), whole) {
+		t.Fatal("the sum is made in another way")
+	}
 	for _, c := range []struct {
 		name string
 		file []byte
 	}{
+		{"a member's name in another case", spelled(`"state":5`, `"STATE":5`)},
+		{"another order", spelled(`"state":5,"counter":7`, `"counter":7,"state":5`)},
 		{"nothing", nil},
 		{"another", another},
 		{"its begin", changed(0)},

@@ -127,10 +127,18 @@ func (s *Store) sweep(room int64, key bundle.Digest) error {
 			continue
 		}
 		if room -= f.Size(); room < 0 || time.Since(f.ModTime()) > Unused {
-			errs = append(errs, os.Remove(filepath.Join(s.dir, f.Name())))
+			errs = append(errs, remove(filepath.Join(s.dir, f.Name())))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// remove removes the file. Another process may just have done it.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // files are the snapshots, the one that was used last first.
@@ -154,7 +162,7 @@ func (s *Store) files() ([]fs.FileInfo, error) {
 
 // Remove removes the snapshot. One that is not there is no error.
 func (s *Store) Remove(key bundle.Digest) error {
-	if err := os.Remove(s.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := remove(s.path(key)); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	return nil
