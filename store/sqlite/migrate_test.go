@@ -3,9 +3,11 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/tracon-go/tracon/audit"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/store"
 	"github.com/tracon-go/tracon/store/sqlite"
 	"github.com/tracon-go/tracon/toolcall"
 )
@@ -175,6 +178,26 @@ func TestContentIsKeptOnce(t *testing.T) {
 		}
 		if n != want {
 			t.Errorf("%s has %d rows, want %d", table, n, want)
+		}
+	}
+}
+
+// Case 47: a file under a name that none may have any more is never served; what is said
+// leaves open that an older version took it.
+func TestNameOfAnOlderVersion(t *testing.T) {
+	for _, name := range []string{"line\u2028sep.txt", "nul.txt"} {
+		path := filepath.Join(t.TempDir(), "tracon.db")
+		populated(t, path)
+		if n := execSQL(t, raw(t, path), `UPDATE content_file SET path = $1 WHERE path = (SELECT MAX(path) FROM content_file)`, name); n != 1 {
+			t.Fatalf("%d files have another name, want 1", n)
+		}
+		s := open(t, path)
+		_, _, err := s.Imported(t.Context(), "acme", "skill")
+		if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "an older version took it") {
+			t.Errorf("%q: got %v", name, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

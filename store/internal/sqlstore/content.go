@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/grant"
+	"github.com/tracon-go/tracon/store"
 )
 
 // unlimited are the limits of what was within its limits when it was kept.
@@ -210,5 +211,9 @@ func same(digest, got bundle.Digest, err error) error {
 // altered does not wrap err: bundle.ErrContent would make a refusal of what must
 // stop everything (case 47).
 func altered(digest bundle.Digest, err error) error {
+	if errors.Is(err, bundle.ErrPath) || errors.Is(err, bundle.ErrTwins) { // what a name may be has become stricter
+		return fmt.Errorf("%w: the content %s has a name that none may have: %v; either an older version took it, then delete the skill, or import it with other names; or it was changed where it is kept, then keep the file for the inquiry, and restore a backup",
+			store.ErrCorrupt, digest, err)
+	}
 	return damaged("the content %s was changed where it is kept: %v", digest, err)
 }
