@@ -51,17 +51,22 @@ type cache struct {
 	store *snapshot.Store // nil: no machine is saved
 	work  sync.WaitGroup  // what is being made
 
-	mu    sync.Mutex
-	count int
+	mu     sync.Mutex
+	making bool // one is
+	count  int
 	list  map[bundle.Digest]*saved
 }
 
 // errNoRestore is why a saved machine is restored no more.
 var errNoRestore = fmt.Errorf("it could not be restored %d times", mostFails)
 
+// errMaking is why a run boots its machine: another kind is being made.
+var errMaking = errors.New("another one is being saved")
+
 // take returns the saved machine of the key, which f makes where none is held. It is made
 // for all who want it, however long each of them waits: where it took a run longer than
-// that has, none would ever be saved else. It is held until release is called.
+// that has, none would ever be saved else. As it may be in no run's slot any more, there
+// is one at a time. It is held until release is called.
 func (c *cache) take(ctx context.Context, key bundle.Digest, f func() (*saved, error)) (s *saved, release func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,6 +74,9 @@ func (c *cache) take(ctx context.Context, key bundle.Digest, f func() (*saved, e
 		c.drop(old)
 	}
 	if s = c.list[key]; s == nil {
+		if c.making {
+			return nil, nil, errMaking
+		}
 		s = c.make(key, f)
 	}
 	c.use(s)
@@ -100,10 +108,12 @@ func (c *cache) make(key bundle.Digest, f func() (*saved, error)) *saved {
 	}
 	c.list[key] = s
 	c.use(s) // it is held until it is made
+	c.making = true
 	c.work.Go(func() {
 		made, err := f()
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		c.making = false
 		if s.err, s.since = err, time.Now(); err == nil {
 			s.memory, s.state, s.counter = made.memory, made.state, made.counter
 		} else if errors.Is(err, errHung) {

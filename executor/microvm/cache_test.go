@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +128,37 @@ func TestCacheMakesOne(t *testing.T) {
 				t.Errorf("file %d is open", i)
 			}
 		}
+	})
+}
+
+// B10: whoever calls, leaves and calls again has one machine saved at a time.
+func TestCacheMakesOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c cache
+		var now, most, all atomic.Int32
+		left, busy := errors.New("left"), 0
+		for n := range 200 {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, left)
+			_, _, err := c.take(ctx, key(n%(mostSaved+1)), func() (*saved, error) {
+				all.Add(1)
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(2 * time.Second)
+				now.Add(-1)
+				return held(t), nil
+			})
+			cancel()
+			switch {
+			case errors.Is(err, errMaking):
+				busy++
+				time.Sleep(50 * time.Millisecond)
+			case err != nil && !errors.Is(err, left):
+				t.Fatalf("got %v", err)
+			}
+		}
+		if most.Load() != 1 || all.Load() < 3 || busy == 0 {
+			t.Errorf("B10: %d were made at once, want 1; %d in all, and %d calls saw that another one was", most.Load(), all.Load(), busy)
+		}
+		c.clear()
 	})
 }
 

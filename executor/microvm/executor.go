@@ -126,9 +126,7 @@ func New(c Config) (e *Executor, err error) {
 	if e.processor, err = processorKind(); err != nil {
 		return e, fmt.Errorf("microvm: %w", err)
 	}
-	if err := e.openSnapshots(); err != nil {
-		return e, fmt.Errorf("microvm: %w", err)
-	}
+	e.openSnapshots()
 	return e, e.prove()
 }
 

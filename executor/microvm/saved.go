@@ -19,14 +19,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openSnapshots opens the store beside the kit.
-func (e *Executor) openSnapshots() error {
+// openSnapshots opens the store beside the kit. Where none can be kept there, each machine
+// is booted: that is slower, and no wall less.
+func (e *Executor) openSnapshots() {
 	if e.config.Snapshots < 0 {
-		return nil
+		return
 	}
 	store, err := snapshot.Open(snapshotDir(e.config.Kit), e.config.Snapshots)
+	if err != nil {
+		e.unsaved(err)
+		return
+	}
 	e.saved.store = store
-	return err
 }
 
 // restored returns a machine that was restored; nil where none can be, and one must be
@@ -44,6 +48,7 @@ func (e *Executor) restored(ctx context.Context, s size) (*vm, error) {
 			e.raze(v)
 		}
 		return nil, context.Cause(ctx)
+	case errors.Is(err, errMaking):
 	case errors.Is(err, errHung): // the next one will not come up, either
 		return nil, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
