@@ -289,6 +289,54 @@ func TestBrokenBefore(t *testing.T) {
 	}
 }
 
+// R22, B3: a container that an engine makes when its caller has long left, and which was
+// not there to be removed then, is removed when it comes.
+func TestMadeLate(t *testing.T) {
+	if !withEngines(t) {
+		return
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			d := engineOf(t, name)
+			p, ask := stand(t, d), asker(t, d)
+			e := open(t, d, engine.Config{Address: p.address()})
+			direct := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", d.Socket())
+			}}}
+			status := make(chan int, 1)
+			p.breaks("/containers/create", func(_ http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				<-r.Context().Done()
+				made, err := direct.Post("http://engine"+r.URL.RequestURI(), "application/json", bytes.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					status <- 0
+					return
+				}
+				made.Body.Close()
+				status <- made.StatusCode
+			})
+			req, _ := admit(t, "echo never\n", time.Minute)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			go func() {
+				<-p.met
+				cancel(errGaveUp)
+			}()
+			if _, err := e.Execute(ctx, req); !errors.Is(err, errGaveUp) {
+				t.Errorf("got %v", err)
+			}
+			if got := <-status; got != http.StatusCreated {
+				t.Fatalf("the engine answered %d, and made nothing", got)
+			}
+			soon(t, "no container of ours", func() bool { return len(containers(t, ask)) == 0 })
+		})
+	}
+}
+
 // Case 56: what becomes of a script whose engine is lost after it was started is
 // unknown, and its container goes as soon as the engine lets it.
 func TestBrokenAfter(t *testing.T) {

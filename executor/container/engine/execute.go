@@ -159,6 +159,7 @@ type run struct {
 	streams [2]*executor.Capture
 	flooded chan struct{}
 	seen    string // what was seen of the walls
+	comes   bool   // the engine may make the container yet
 
 	tree  *tree
 	nodes box.Nodes // open since before the script
@@ -173,7 +174,8 @@ func (e *Executor) open(ctx context.Context, o order, output int, live *gate.Liv
 	for i, s := range []gate.Stream{gate.Stdout, gate.Stderr} {
 		r.streams[i] = executor.NewCapture(output, func(p []byte) { live.Send(s, p) }, flood)
 	}
-	if err := e.api.create(ctx, o); err != nil {
+	var err error
+	if r.comes, err = e.create(ctx, o); err != nil {
 		return r, err
 	}
 	attached, err := e.api.attach(ctx, o.name)
@@ -184,6 +186,31 @@ func (e *Executor) open(ctx context.Context, o order, output int, live *gate.Liv
 	return r, e.api.start(ctx, o.name)
 }
 
+// createTime is how long the engine's answer is waited for when nobody asks for the
+// container any more. It is less than the grace of a run that is stopped.
+const createTime = 4 * time.Second
+
+// create has the engine make a container. An engine does so also when nobody waits for its
+// answer any more, and a container that is not there yet cannot be removed: so the answer
+// is waited for a little, and where there is none, the container comes, perhaps.
+func (e *Executor) create(ctx context.Context, o order) (comes bool, err error) {
+	asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	made := make(chan error, 1)
+	go func() { made <- e.api.create(asked, o) }()
+	select {
+	case err = <-made:
+		return false, err
+	case <-ctx.Done():
+	}
+	select {
+	case <-made:
+		return false, context.Cause(ctx)
+	case <-time.After(createTime):
+		return true, context.Cause(ctx)
+	}
+}
+
 // close stops what is left of the container, and removes it: at once, or as soon as the
 // engine does.
 func (e *Executor) close(r *run) {
@@ -192,7 +219,10 @@ func (e *Executor) close(r *run) {
 	}
 	if err := e.api.remove(context.Background(), r.order.name); err != nil {
 		e.log.Error("what a run left was not removed", "err", err)
-		e.keeper.add(r.order.name)
+		e.keeper.add(r.order.name, time.Time{})
+	}
+	if r.comes {
+		e.keeper.add(r.order.name, time.Now().Add(answerTime))
 	}
 	e.ids.Give(r.order.id)
 }

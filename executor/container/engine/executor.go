@@ -77,7 +77,7 @@ func open(c Config, change func(*Executor)) (e *Executor, err error) {
 	if e.api, err = dial(ctx, c.Address); err != nil {
 		return e, err
 	}
-	e.keeper = &keeper{remove: e.api.remove, log: e.log, lost: map[string]bool{}}
+	e.keeper = &keeper{remove: e.api.remove, log: e.log, lost: map[string]time.Time{}}
 	runtime := cmp.Or(c.Runtime, box.DefaultRuntime())
 	instance, warning, err := box.OpenInstance(runtime, box.Sweep(e.log))
 	if warning != nil {

@@ -14,23 +14,24 @@ import (
 const keeperPause = time.Second
 
 // A keeper removes the containers that could not be removed when their run was over,
-// because the engine hung or was gone: as soon as it can. It is safe for concurrent use.
+// because the engine hung or was gone, or had not made them yet: as soon as it can. It is
+// safe for concurrent use.
 type keeper struct {
 	remove func(ctx context.Context, name string) error
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	lost    map[string]bool
+	lost    map[string]time.Time // until when the engine may make it yet; zero: it has
 	working bool
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
 
-// add says that a container may be there which must not.
-func (k *keeper) add(name string) {
+// add says that a container may be there which must not, or may come until then.
+func (k *keeper) add(name string, until time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.lost[name] = true
+	k.lost[name] = until
 	if k.working {
 		return
 	}
@@ -47,13 +48,10 @@ func (k *keeper) work(ctx context.Context) {
 			return
 		}
 		err := k.remove(ctx, name)
-		if err == nil {
-			k.mu.Lock()
-			delete(k.lost, name)
-			k.mu.Unlock()
+		if err == nil && k.over(name) {
 			continue
 		}
-		if !told && ctx.Err() == nil {
+		if err != nil && !told && ctx.Err() == nil {
 			k.log.Error("a container of a run is not removed yet; the engine is asked again", "err", err)
 			told = true
 		}
@@ -63,6 +61,18 @@ func (k *keeper) work(ctx context.Context) {
 		case <-time.After(keeperPause):
 		}
 	}
+}
+
+// over reports whether a container that is not there will not come either, and forgets it
+// then.
+func (k *keeper) over(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Now().Before(k.lost[name]) {
+		return false
+	}
+	delete(k.lost, name)
+	return true
 }
 
 // next returns a container that is still to be removed; where there is none, the work
