@@ -29,7 +29,11 @@ func meets(host Host, policy Policy, want grant.Tier, s Standing) error {
 	}
 	for _, want := range wants {
 		if !has.Meets(want) {
-			return &Denial{Gate: TierGate, Remedy: "run it on a host with that tier, or grant it for a lower one",
+			remedy := "run it on a host with that tier, or grant it for a lower one"
+			if s.Tier.Meets(want) {
+				remedy = "trust what the executor claims (trust_claimed), or grant it for the tier " + string(grant.Process)
+			}
+			return &Denial{Gate: TierGate, Remedy: remedy,
 				Err: fmt.Errorf("tier %q is asked for; executor %q stands at %q", want, s.Executor, has)}
 		}
 	}

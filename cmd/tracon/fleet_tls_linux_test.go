@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -42,6 +43,23 @@ func (s *signer) server(name string) {
 	s.t.Helper()
 	s.sign(name, &x509.Certificate{SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, "pem")
+}
+
+// names makes a certificate of the names, which holds for that long yet.
+func (s *signer) names(name string, holds time.Duration, names ...string) {
+	s.t.Helper()
+	s.sign(name, &x509.Certificate{SerialNumber: big.NewInt(3), DNSNames: names, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(holds),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, "pem")
+}
+
+// serves is how a server of this test proves itself with a certificate.
+func (s *signer) serves(name string) *tls.Config {
+	s.t.Helper()
+	pair, err := tls.LoadX509KeyPair(filepath.Join(s.folder, name+".pem"), filepath.Join(s.folder, name+".key"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 }
 
 func (s *signer) sign(name string, about *x509.Certificate, extension string) *ecdsa.PrivateKey {

@@ -102,7 +102,7 @@ const (
 // so it may be made again; each has a session of its own, and a place that nobody
 // came to is free again by itself.
 func (c *call) place(ctx context.Context) (place, error) {
-	until, stop := context.WithTimeout(ctx, c.e.c.Wait)
+	until, stop := context.WithTimeout(ctx, min(c.e.c.Wait, c.req.Timeout())) // or the host's limit would have it timed out, and nothing was started
 	defer stop()
 	subject := offerSubject(c.pool.Name, c.run.Runtime, string(c.e.c.Tier), c.pool.Label)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {

@@ -43,7 +43,7 @@ type Config struct {
 	// unless it was told otherwise.
 	Sign func(run wire.Run, runner string) (string, error)
 
-	Wait  time.Duration // how long a run waits for a place at a runner; zero: DefaultWait
+	Wait  time.Duration // how long a run waits for a place at a runner, and no longer than it may run; zero: DefaultWait
 	Lost  time.Duration // how long a runner is not heard of before it counts as gone; zero: DefaultLost
 	Reply time.Duration // how long one acknowledgement is waited for; zero: DefaultReply
 

@@ -176,11 +176,14 @@ func (l Link) dial(name, inbox string, logger *slog.Logger, amiss ...func(error)
 func explained(err error) error {
 	_, stranger := errors.AsType[x509.UnknownAuthorityError](err)
 	_, other := errors.AsType[x509.HostnameError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case stranger:
 		return fmt.Errorf("%w: the server's certificate is signed by nobody who is trusted here; set fleet_ca_file to the certificates of who signed it, and write tls:// in fleet_urls", err)
 	case other:
 		return fmt.Errorf("%w: name the server in fleet_urls as its certificate does", err)
+	case invalid:
+		return fmt.Errorf("%w: the server's certificate does not hold; have it renewed, and look at this machine's clock", err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("%w: the server speaks plain text; give it tls_cert and tls_key", err)
 	case errors.Is(err, nats.ErrAuthorization):

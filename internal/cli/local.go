@@ -170,7 +170,7 @@ func (l *local) Explain(ctx context.Context, c gate.Call) ([]gate.Verdict, error
 func (l *local) Run(ctx context.Context, c gate.Call) (ran, error) {
 	runner, err := l.h.Start(ctx)
 	if err != nil {
-		return ran{}, lost(err)
+		return ran{}, l.remedied(lost(err))
 	}
 	out, err := runner.Run(ctx, c)
 
@@ -185,7 +185,15 @@ func (l *local) Run(ctx context.Context, c gate.Call) (ran, error) {
 			r.audit.Receipt = string(text)
 		}
 	}
-	return r, err
+	return r, l.remedied(err)
+}
+
+// remedied is err with what to do, where whoever runs the scripts elsewhere did not start one.
+func (l *local) remedied(err error) error {
+	if remedy := l.h.Remedy(err); remedy != "" {
+		return hint(err, "%s", remedy)
+	}
+	return err
 }
 
 func (l *local) GrantsAtOnce() bool { return l.h.Config.File == "" && !l.h.Config.Production }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -63,10 +64,12 @@ func (r required) stands(host gate.Host, p executor.Posture) finding {
 	f := finding{"tier", has.Meets(r.tier), fmt.Sprintf("%s%s; %s asks for %s", p.Tier, word, r.by, r.tier), ""}
 	switch {
 	case r.tier == "":
-		return finding{"tier", p.Tier.Valid(), string(p.Tier) + word + "; nobody asks for one", ""}
+		return finding{"tier", p.Tier.Valid(), cmp.Or(string(p.Tier), "none stands") + word + "; nobody asks for one", ""}
 	case !f.OK && p.Tier == "":
 		f.Detail = fmt.Sprintf("none stands; %s asks for %s", r.by, r.tier)
 		f.Remedy = "mend what the executor names"
+	case !f.OK && word != "" && p.Tier.Meets(r.tier):
+		f.Remedy = "set trust_claimed: true, if that word is to count, or grant it with --tier " + string(grant.Process)
 	case !f.OK && p.Executor == "process":
 		f.Remedy = "take the executor sandbox, on Linux"
 	case !f.OK:

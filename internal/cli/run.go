@@ -168,7 +168,7 @@ func (a *app) run(ctx context.Context, b backend, f *callFlags, args []string, y
 	defer folder.close()
 	if here, ok := b.(*local); ok {
 		if err := a.offer(ctx, here.h, args[0], call, yes); err != nil {
-			return err
+			return here.remedied(err)
 		}
 	}
 	followed := a.follow(&call)

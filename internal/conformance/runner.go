@@ -33,6 +33,10 @@ type Runner struct {
 	base   *url.URL
 }
 
+// ErrStranger is wrapped when the runner does not know who asks: look again with another
+// key or certificate.
+var ErrStranger = errors.New("it does not know who asks")
+
 // runnerTime is the time of one request beyond its script's timeout.
 const runnerTime = time.Minute
 
@@ -42,8 +46,8 @@ const runnerTime = time.Minute
 //
 // # Errors
 //
-// What says that the address is none or that there is no runtime; the cause of ctx; one
-// of the connection. What was known before is returned too.
+// ErrStranger; what says that the address is none or that there is no runtime; the cause
+// of ctx; one of the connection. What was known before is returned too.
 func (r *Runner) Run(ctx context.Context) ([]Check, error) {
 	if err := r.open(ctx); err != nil {
 		return nil, err
@@ -109,6 +113,9 @@ func (r *Runner) open(ctx context.Context) error {
 	status, text, err := r.send(ctx, http.MethodGet, "info", nil, r.Key)
 	if err != nil {
 		return err
+	}
+	if status == http.StatusUnauthorized || status == http.StatusForbidden {
+		return fmt.Errorf("%w: status %d", ErrStranger, status)
 	}
 	if status/100 == 2 {
 		if info, err := wire.ReadInfo(bytes.NewReader(text)); err == nil {

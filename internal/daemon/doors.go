@@ -38,7 +38,7 @@ type door struct {
 // is closed by close.
 func (d *doors) open(s *server, c *config.Config) error {
 	if address := c.Serve.Listen; address != "" {
-		l, err := listen(address)
+		l, err := listen("listen", address)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (d *doors) open(s *server, c *config.Config) error {
 		d.started.Address = scheme + "://" + l.Addr().String()
 	}
 	if address := c.Serve.MetricsListen; address != "" {
-		l, err := listen(address)
+		l, err := listen("metrics_listen", address)
 		if err != nil {
 			return err
 		}
@@ -91,10 +91,11 @@ func (d *doors) open(s *server, c *config.Config) error {
 	return nil
 }
 
-func listen(address string) (net.Listener, error) {
+// listen listens at the address that the setting names.
+func listen(setting, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listening at %s: %w; name another address, or stop what listens there", address, err)
+		return nil, fmt.Errorf("listening at %s: %w; name another address in %s, or stop what listens there", address, err, setting)
 	}
 	return l, nil
 }

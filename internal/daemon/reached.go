@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/executor/fleet"
 	"github.com/tracon-go/tracon/executor/remote"
 	"github.com/tracon-go/tracon/gate"
@@ -83,7 +85,7 @@ func (h *House) seenRunner(ctx context.Context, e *remote.Executor, wanted []str
 	s := Sight{What: "runner"}
 	info, err := e.Info(ctx)
 	if err != nil {
-		s.Detail, s.Remedy = r.Address+" does not answer: "+err.Error(), remedyOf(err)
+		s.Detail, s.Remedy = r.Address+" does not answer: "+err.Error(), h.remedyOf(err)
 		return s
 	}
 	if !info.Knows() {
@@ -113,25 +115,63 @@ func (h *House) seenRunner(ctx context.Context, e *remote.Executor, wanted []str
 }
 
 // remedyOf is what to do about a runner that does not tell of itself.
-func remedyOf(err error) string {
+func (h *House) remedyOf(err error) string {
 	f, _ := errors.AsType[*remote.Error](err)
 	_, stranger := errors.AsType[x509.UnknownAuthorityError](err)
 	_, other := errors.AsType[x509.HostnameError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
 	switch {
 	case stranger:
 		return "its certificate is signed by nobody who is trusted here: set remote_ca to the certificates of who signed it"
+	case invalid:
+		return "its certificate does not hold: have the runner's operator renew tls_cert there, and look at this machine's clock"
+	case alert:
+		return "the runner does not take this host's certificate: have remote_cert made anew, signed by one of runner_client_ca there, and look at both clocks"
 	case other:
 		return "name it in remote as its certificate does"
 	case f == nil || f.Kind == remote.Unsendable:
 		return "mend what the sentence names"
 	case f.Status == 401:
 		return "have the runner's operator make a key with `tracon runner key create`, and put it into remote_key_file, or into remote_cert a certificate that runner_clients names"
+	case f.Code == string(gate.SwitchGate):
+		return "the runner is switched off: set enabled: true there"
+	case f.Code == string(gate.GrantGate):
+		return "have the runner's operator let this host ask for the tenant, by a key (`tracon runner key create NAME --tenants …`) or in runner_clients; where it is the ticket, look at remote_ticket_key, at runner_ticket_keys there, and at both clocks"
+	case f.Code == string(gate.InterpreterGate):
+		return "add the runtime to runtimes there, or name one that it has in interpreters: `tracon doctor` shows them"
+	case f.Code == string(gate.TierGate):
+		return "mend the runner's walls, which `tracon doctor` shows there, or ask for less"
+	case f.Kind == remote.Busy:
+		return "ask again; where that goes on, give the runner more slots, or start it again where it drains"
 	case f.Status == 403:
 		return "the runner is not for this host: ask who runs it"
 	case f.Status != 0:
 		return "something else answers at that address, or the runner is amiss: look at its log"
 	}
-	return "see that `tracon runner serve` runs there, and that remote and remote_reach name where"
+	see := "see that `tracon runner serve` runs there, and that remote and remote_reach name where"
+	if h.Config.Remote.Cert != "" {
+		// Of TLS 1.3 a client learns that its certificate is not taken only behind the handshake, and at times not at all.
+		see += "; where it hangs up, have remote_cert made anew, signed by one of runner_client_ca there"
+	}
+	return see
+}
+
+// Remedy says what to do about a run that whoever runs this host's scripts did not start,
+// or is empty where nothing is known.
+func (h *House) Remedy(err error) string {
+	if !away(h.Config.Executor) || !errors.Is(err, executor.ErrUnavailable) {
+		return ""
+	}
+	switch {
+	case errors.Is(err, fleet.ErrNoPool):
+		return "give the tenant a pool in fleet_pools; * is for every tenant that no other pool names"
+	case errors.Is(err, fleet.ErrNoPlace):
+		return "ask again; where that goes on, start more runners, or give them more slots: `tracon runner list` shows them"
+	case h.Config.Executor == fleet.Name:
+		return "see by `tracon runner list` and `tracon doctor` that a runner is there that takes runs, with the runtime, the label and the tier, and that its fleet_tenants have the tenant; its log says why it refuses one"
+	}
+	return h.remedyOf(err)
 }
 
 // seenPool is what is seen of a pool of the fleet.
@@ -147,9 +187,12 @@ func (h *House) seenPool(seen fleet.Seen, wanted []string) Sight {
 	}
 	var told []string
 	var takes []wire.Info // of those that runs can go to
-	var low, drain, untold, other []string
-	for _, r := range seen.Runners {
+	var low, drain, untold, other, twice []string
+	for i, r := range seen.Runners { // in the order of their names
 		name := clipped(r.Info.Name)
+		if i > 0 && seen.Runners[i-1].Info.Name == r.Info.Name && !slices.Contains(twice, name) {
+			twice = append(twice, name)
+		}
 		told = append(told, name+": "+toldOf(r.Info))
 		switch {
 		case r.Info.Draining:
@@ -177,6 +220,9 @@ func (h *House) seenPool(seen fleet.Seen, wanted []string) Sight {
 	}
 	if len(other) > 0 {
 		do = append(do, fmt.Sprintf("%s does not know the key of fleet_ticket_key: have its runner_ticket_keys name, for %s, what `openssl pkey -pubout` makes of it", strings.Join(other, ", "), config.FleetPeer))
+	}
+	if len(twice) > 0 {
+		do = append(do, "two processes are called "+strings.Join(twice, ", ")+": unless one of them is just leaving, give each a runner_name and a key of its own")
 	}
 	s.Remedy = strings.Join(do, "; ")
 	if !s.OK {

@@ -41,7 +41,7 @@ func openRemote(r config.Remote) (*remote.Executor, error) {
 		return nil, errors.New("of remote_cert and remote_cert_key one is set: set both, or none")
 	}
 	if r.Cert != "" {
-		cert, err := clientCertificate(r.Cert, r.CertKey)
+		cert, err := ClientCertificate(r.Cert, r.CertKey)
 		if err != nil {
 			return nil, fmt.Errorf("remote_cert and remote_cert_key: %w", err)
 		}
@@ -99,7 +99,8 @@ func readSmall(path string, secret bool) ([]byte, error) {
 	return text, err
 }
 
-func clientCertificate(certFile, keyFile string) (tls.Certificate, error) {
+// ClientCertificate reads a certificate and its key, which nobody else may read.
+func ClientCertificate(certFile, keyFile string) (tls.Certificate, error) {
 	cert, err := readSmall(certFile, false)
 	if err != nil {
 		return tls.Certificate{}, err

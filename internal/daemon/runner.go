@@ -18,6 +18,7 @@ import (
 
 	"github.com/tracon-go/tracon"
 	"github.com/tracon-go/tracon/access"
+	"github.com/tracon-go/tracon/executor"
 	"github.com/tracon-go/tracon/gate"
 	"github.com/tracon-go/tracon/grant"
 	"github.com/tracon-go/tracon/internal/config"
@@ -106,6 +107,9 @@ func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, met
 	if err != nil {
 		return err
 	}
+	if err := s.warnOfWalls(ctx); err != nil {
+		return err
+	}
 	if _, err := observer.Watch(observe.State{Stats: runner.Stats, Ready: runner.Ready}); err != nil {
 		return err
 	}
@@ -116,7 +120,7 @@ func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, met
 	if err != nil {
 		return err
 	}
-	l, err := listen(c.Runner.Listen)
+	l, err := listen("runner_listen", c.Runner.Listen)
 	if err != nil {
 		return err
 	}
@@ -140,6 +144,25 @@ func (h *House) serveRunner(ctx context.Context, observer *observe.Observer, met
 	err = s.look(ctx, failed)
 	s.notify.tell("STOPPING=1")
 	return errors.Join(err, s.stop(runner, srv))
+}
+
+// warnOfWalls says which walls are asked for and do not stand. The runner serves all the
+// same: it refuses each run, and says why to whoever asks.
+func (s *runnerServer) warnOfWalls(ctx context.Context) error {
+	p, err := s.h.Posture(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range s.h.Config.RequireWalls {
+		i := slices.IndexFunc(p.Walls, func(w executor.Wall) bool { return w.Name == name })
+		switch {
+		case i < 0:
+			s.o.Logger.Warn("every run is refused: require_walls names a wall that the executor has not", "wall", name, "executor", p.Executor)
+		case !p.Walls[i].Stands:
+			s.o.Logger.Warn("every run is refused: a wall that require_walls names does not stand here", "wall", name, "proof", p.Walls[i].Proof, "remedy", p.Walls[i].Remedy)
+		}
+	}
+	return nil
 }
 
 // stop drains: who asks meanwhile is told so, and those under way get their answers. When

@@ -108,9 +108,9 @@ func (v *Verifier) Redeem(_ context.Context, text string, c gate.Claim) error {
 	case t.ends.Sub(t.signed) > Life || !t.ends.After(t.signed):
 		return bad("it holds for too long, or not at all")
 	case !now.Before(t.ends.Add(Skew)):
-		return bad("its time is over")
+		return bad("its time is over, or one of the clocks is wrong")
 	case !t.signed.After(v.since):
-		return bad("it was signed before the runner started, or just then: ask again")
+		return bad("it was signed before the runner started, or just then: ask again; where that goes on, one of the clocks is wrong")
 	}
 	return v.spend(c.Peer, t, now)
 }
