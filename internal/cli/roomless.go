@@ -12,7 +12,7 @@ var rooms = []string{
 	"engine", "executor", "fleet", "fsck", "gate", "grant", "handover", "holder", "httpapi", "hub", "idempotency", "image", "instance",
 	"interpreter", "keep", "kit", "limit", "mcpserver", "memstore", "microvm", "notary", "notes", "observe", "oci", "oidc", "outbound", "ownfile",
 	"params", "postgres", "process", "registry", "remote", "retention", "rootfs", "runnerapi", "runs", "sandbox", "schema", "skill", "slot", "snapshot",
-	"spool", "sqlite", "sqlstore", "store", "strictjson", "strictyaml", "telemetry", "ticket", "toolcall", "toolset",
+	"spool", "sqlite", "sqlstore", "store", "strictjson", "strictyaml", "telemetry", "threatmodel", "ticket", "toolcall", "toolset",
 	"tracon", "turns", "wire", "witness",
 }
 
