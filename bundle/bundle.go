@@ -25,6 +25,10 @@ type Limits struct {
 	Files      int   `json:"files,omitempty"`      // number of files; zero means 2,048
 	Depth      int   `json:"depth,omitempty"`      // elements of a path; zero means 16
 	PathBytes  int   `json:"pathBytes,omitempty"`  // length of a path, in bytes; zero means 512
+
+	// Kept is for who reads what was let in before: names may be all that one could be in
+	// any version. By default they must be what [CheckPath] lets through now.
+	Kept bool `json:"-"`
 }
 
 // OrDefaults returns l with its zero fields at their defaults.
@@ -35,6 +39,7 @@ func (l Limits) OrDefaults() Limits {
 		Files:      cmp.Or(l.Files, DefaultFiles),
 		Depth:      cmp.Or(l.Depth, DefaultDepth),
 		PathBytes:  cmp.Or(l.PathBytes, DefaultPathBytes),
+		Kept:       l.Kept,
 	}
 }
 
@@ -202,7 +207,11 @@ func (l Limits) whole(files int, declaration int64) error {
 }
 
 func (l Limits) check(p string, size int64) error {
-	if err := CheckPath(p); err != nil {
+	check := CheckPath
+	if l.Kept {
+		check = checkKept
+	}
+	if err := check(p); err != nil {
 		return err
 	}
 	if len(p) > l.PathBytes {

@@ -92,7 +92,7 @@ func (l *Lister) Listing(declaration []byte) (Listing, error) {
 			return Listing{}, fmt.Errorf("%w: %q stands twice", ErrPath, p)
 		}
 	}
-	if err := checkTwins(l.files); err != nil {
+	if err := checkTwins(l.files, l.limits.Kept); err != nil {
 		return Listing{}, err
 	}
 	c := &listed{files: l.files, declaration: string(declaration), total: l.total}

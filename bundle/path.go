@@ -21,6 +21,24 @@ import (
 // 255 bytes, or that Windows takes for a device, such as "nul" or "aux.py". It
 // applies no limit to the whole path; [New] does.
 func CheckPath(p string) error {
+	if err := checkKept(p); err != nil {
+		return err
+	}
+	if i := strings.IndexAny(p, "\u2028\u2029"); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(p[i:])
+		return fmt.Errorf("%w: %q holds %+q", ErrPath, p, r)
+	}
+	for elem := range strings.SplitSeq(p, "/") {
+		if len(elem) > maxElement {
+			return fmt.Errorf("%w: %.30q… has %d bytes between two slashes, at most %d", ErrPath, elem, len(elem), maxElement)
+		}
+	}
+	return nil
+}
+
+// checkKept is CheckPath by the rules of every version so far: those that came later are
+// not here. A rule that were added here would have a store, which is sound, called damaged.
+func checkKept(p string) error {
 	switch {
 	case p == "":
 		return fmt.Errorf("%w: it is empty", ErrPath)
@@ -30,14 +48,11 @@ func CheckPath(p string) error {
 		return fmt.Errorf("%w: %q is not a plain relative path", ErrPath, p)
 	}
 	for _, r := range p {
-		if r == '\\' || r == ':' || r == '\u2028' || r == '\u2029' || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		if r == '\\' || r == ':' || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return fmt.Errorf("%w: %q holds %+q", ErrPath, p, r)
 		}
 	}
 	for elem := range strings.SplitSeq(p, "/") {
-		if len(elem) > maxElement {
-			return fmt.Errorf("%w: %.30q… has %d bytes between two slashes, at most %d", ErrPath, elem, len(elem), maxElement)
-		}
 		if last := elem[len(elem)-1]; last == '.' || last == ' ' || elem[0] == ' ' {
 			return fmt.Errorf("%w: %q begins with a blank, or ends with a blank or a dot", ErrPath, elem)
 		}
@@ -78,11 +93,24 @@ func Ignored(name string) bool {
 // those that differ by case, by normal form, by width (a person takes "ａ" for "a"),
 // or by characters that show nothing (HFS+ skips them).
 func fold(p string) string {
-	ascii := true
-	for i := range len(p) {
-		ascii = ascii && p[i] < utf8.RuneSelf
+	if isASCII(p) {
+		return foldKept(p)
 	}
-	if ascii {
+	return foldKept(width.Fold.String(p))
+}
+
+func isASCII(p string) bool {
+	for i := range len(p) {
+		if p[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// foldKept is fold by the rules of every version so far, as [checkKept] is [CheckPath].
+func foldKept(p string) string {
+	if isASCII(p) {
 		return strings.ToLower(p) // 20 times faster, and nearly every path is
 	}
 	p = strings.Map(func(r rune) rune {
@@ -94,7 +122,6 @@ func fold(p string) string {
 		}
 		return r
 	}, p)
-	p = width.Fold.String(p)
 	p = norm.NFD.String(cases.Fold().String(norm.NFD.String(p)))
 	return strings.ReplaceAll(p, "i\u0307", "i") // the simple lower case of İ is i
 }
@@ -107,6 +134,7 @@ func Twins(a, b string) bool { return a != b && fold(a) == fold(b) }
 // zero Names has none. It is not safe for concurrent use.
 type Names struct {
 	seen map[string]string // folded path or folder above one => itself, with "/" behind a folder's
+	kept bool              // see Limits.Kept
 }
 
 // Add takes p, a path that [CheckPath] lets through. It takes nothing, and the error wraps
@@ -114,7 +142,10 @@ type Names struct {
 // above it, for another that was.
 func (n *Names) Add(p string) error {
 	var room [8][2]string
-	fresh := room[:0]
+	fresh, fold := room[:0], fold
+	if n.kept {
+		fold = foldKept
+	}
 	for q, folder := p, false; q != "."; q, folder = path.Dir(q), true {
 		name := q
 		if folder {
@@ -141,8 +172,8 @@ func (n *Names) Add(p string) error {
 
 // checkTwins refuses two files, or a file and a folder, whose names some file
 // system takes for one. The paths are distinct.
-func checkTwins(files []Entry) error {
-	n := Names{make(map[string]string, 2*len(files))}
+func checkTwins(files []Entry, kept bool) error {
+	n := Names{make(map[string]string, 2*len(files)), kept}
 	for _, f := range files {
 		if err := n.Add(f.Path); err != nil {
 			return err

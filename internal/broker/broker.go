@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -296,14 +297,20 @@ func (l *logs) say(level slog.Level, format string, v []any) {
 	}
 }
 
+// What changes from one sentence to the next though they say the same: numbers that stand
+// alone, and those of ports and clients. Those within a name or an address do not.
+var (
+	numberAlone = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?[a-zµ]{0,2}[.,]?$`)
+	numberLast  = regexp.MustCompile(`:[0-9]+$`)
+)
+
 // times counts text, and returns how often it was said.
 func (l *logs) times(text string) int {
-	key := strings.Map(func(c rune) rune {
-		if '0' <= c && c <= '9' {
-			return -1
-		}
-		return c
-	}, text)
+	words := strings.Fields(text)
+	for i, w := range words {
+		words[i] = numberLast.ReplaceAllString(numberAlone.ReplaceAllString(w, "0"), "")
+	}
+	key := strings.Join(words, " ")
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o, ok := l.said[key]

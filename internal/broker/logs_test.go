@@ -44,6 +44,14 @@ func TestLogs(t *testing.T) {
 				t.Errorf("%s: told for the times %q, want %q", tt.name, got, tt.want)
 			}
 		}
+		for _, at := range []string{"10.0.0.1", "10.0.0.2"} { // one does not hide the other
+			for i := range 9 {
+				l.Errorf("%s:%d - cid:%d - authentication error - Nkey %q", at, 40000+i, i, "UDXU"+at[7:])
+			}
+			if got := told(); !slices.Equal(got, []string{"1", "2", "4", "8"}) {
+				t.Errorf("of %s is told for the times %q", at, got)
+			}
+		}
 		time.Sleep(newAfter + time.Second)
 		come(1, "bad certificate")
 		if got := told(); !slices.Equal(got, []string{"1"}) {

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"bytes"
 	"cmp"
+	"encoding"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
@@ -130,6 +131,12 @@ func semantic(err error) error {
 // wanted says in the words of JSON what a Go value is read from: who sent another, such
 // as a model, knows no Go.
 func wanted(t reflect.Type) string {
+	switch p := reflect.PointerTo(t); {
+	case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return "a string"
+	case p.Implements(reflect.TypeFor[json.UnmarshalerFrom]()), p.Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return "another value" // as it sees fit
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return wanted(t.Elem())

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -207,6 +208,7 @@ func TestWrongTypeNamesTheRightOne(t *testing.T) {
 		Bytes  []byte            `json:"bytes"`
 		Map    map[string]string `json:"map"`
 		Inner  *struct{}         `json:"inner"`
+		At     time.Time         `json:"at"`
 		Count  *int64            `json:"count"`
 		Share  float64           `json:"share"`
 		Yes    bool              `json:"yes"`
@@ -220,6 +222,7 @@ func TestWrongTypeNamesTheRightOne(t *testing.T) {
 		{`{"bytes":[1]}`, "/bytes: a list does not fit here; it takes a string"},
 		{`{"map":[]}`, "/map: a list does not fit here; it takes an object"},
 		{`{"inner":1}`, "/inner: a number does not fit here; it takes an object"},
+		{`{"at":5}`, "/at: a number does not fit here; it takes a string"},
 		{`{"count":"1"}`, "/count: a string does not fit here; it takes a whole number"},
 		{`{"share":"1"}`, "/share: a string does not fit here; it takes a number"},
 		{`{"yes":"true"}`, "/yes: a string does not fit here; it takes true or false"},

@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pressly/goose/v3"
 
 	"github.com/tracon-go/tracon/audit"
+	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/grant"
-	"github.com/tracon-go/tracon/store"
 	"github.com/tracon-go/tracon/store/sqlite"
 	"github.com/tracon-go/tracon/toolcall"
 )
@@ -182,22 +181,37 @@ func TestContentIsKeptOnce(t *testing.T) {
 	}
 }
 
-// Case 47: a file under a name that none may have any more is never served; what is said
-// leaves open that an older version took it.
-func TestNameOfAnOlderVersion(t *testing.T) {
-	for _, name := range []string{"line\u2028sep.txt", "nul.txt"} {
-		path := filepath.Join(t.TempDir(), "tracon.db")
-		populated(t, path)
-		if n := execSQL(t, raw(t, path), `UPDATE content_file SET path = $1 WHERE path = (SELECT MAX(path) FROM content_file)`, name); n != 1 {
-			t.Fatalf("%d files have another name, want 1", n)
+// Case 47: what an older version let in, and none would now, is whole as it is kept, and is
+// not called damaged; the gate's limits are today's and refuse it.
+func TestNamesOfAnOlderVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tracon.db")
+	populated(t, path)
+	s := open(t, path)
+	defer s.Close()
+	build := bundle.NewBuilder(bundle.Limits{Kept: true})
+	for _, name := range []string{"SKILL.md", "line\u2028sep.txt", "a.md", "\uff41.md"} {
+		if err := build.Add(name, []byte("x")); err != nil {
+			t.Fatal(err)
 		}
-		s := open(t, path)
-		_, _, err := s.Imported(t.Context(), "acme", "skill")
-		if !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "an older version took it") {
-			t.Errorf("%q: got %v", name, err)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+	}
+	c, err := build.Bundle(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = audit.NewLog(s).Commit(t.Context(), audit.Entry{Tenant: "acme", Kind: audit.Imported}, func(ctx context.Context, p audit.Pending) error {
+		return s.AddVersion(ctx, version("20", "old", c), c, "", p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, b, err := s.Imported(t.Context(), "acme", "old")
+	if err != nil || b.Digest() != c.Digest() {
+		t.Errorf("it is read as %s, %v; want %s", b.Digest(), err, c.Digest())
+	}
+	if err := b.Within(bundle.Limits{}); !errors.Is(err, bundle.ErrPath) {
+		t.Errorf("within today's limits: %v", err)
+	}
+	if err := b.Within(bundle.Limits{Kept: true}); err != nil {
+		t.Errorf("within those of its time: %v", err)
 	}
 }

@@ -11,11 +11,10 @@ import (
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/grant"
-	"github.com/tracon-go/tracon/store"
 )
 
 // unlimited are the limits of what was within its limits when it was kept.
-var unlimited = bundle.Limits{FileBytes: math.MaxInt64, TotalBytes: math.MaxInt64, Files: math.MaxInt, Depth: math.MaxInt, PathBytes: math.MaxInt}
+var unlimited = bundle.Limits{FileBytes: math.MaxInt64, TotalBytes: math.MaxInt64, Files: math.MaxInt, Depth: math.MaxInt, PathBytes: math.MaxInt, Kept: true}
 
 // addContent keeps content, unless it is kept already: one file after the other, and
 // equal ones once. That content cannot be read ends the change alone. (To ask first
@@ -211,9 +210,5 @@ func same(digest, got bundle.Digest, err error) error {
 // altered does not wrap err: bundle.ErrContent would make a refusal of what must
 // stop everything (case 47).
 func altered(digest bundle.Digest, err error) error {
-	if errors.Is(err, bundle.ErrPath) || errors.Is(err, bundle.ErrTwins) { // what a name may be has become stricter
-		return fmt.Errorf("%w: the content %s has a name that none may have: %v; either an older version took it, then delete the skill, or import it with other names; or it was changed where it is kept, then keep the file for the inquiry, and restore a backup",
-			store.ErrCorrupt, digest, err)
-	}
 	return damaged("the content %s was changed where it is kept: %v", digest, err)
 }
