@@ -1,12 +1,13 @@
 package fleet
 
 import (
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -49,7 +50,8 @@ const (
 // a half less than what again says, for not all of a fleet shall come in one moment.
 func waits(rounds int) time.Duration {
 	wait := min(again<<min(max(rounds-1, 0), 8), lastAgain)
-	return wait - rand.N(wait/2)
+	less, _ := rand.Int(rand.Reader, big.NewInt(int64(wait/2))) // it never fails
+	return wait - time.Duration(less.Int64())
 }
 
 // ErrLink is wrapped by the error for a link that cannot be as it is told.

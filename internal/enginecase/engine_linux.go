@@ -123,7 +123,7 @@ func (e *Engine) Start() error {
 	// the paths of its folders are long.
 	e.cmd = exec.Command("/bin/sh", slices.Concat([]string{"-ec", `mount -t proc proc /proc; mount --bind "$0" /mnt; umount /sys/fs/cgroup/unified 2>/dev/null || :; exec "$@"`, e.dir}, e.words)...)
 	e.cmd.Stdout, e.cmd.Stderr, e.cmd.Dir = log, log, "/"
-	e.cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/mnt", "XDG_RUNTIME_DIR=/mnt", "CONTAINERS_CONF=/dev/null"}
+	e.cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/mnt", "XDG_RUNTIME_DIR=/mnt", "TMPDIR=/mnt", "CONTAINERS_CONF=/dev/null"}
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	done := make(chan struct{})
 	e.done = done

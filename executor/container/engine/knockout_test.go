@@ -111,7 +111,7 @@ func TestKnockOut(t *testing.T) {
 		{"another user", asRoot, "a probe tried opening /dev/x", "its Uid is"},
 		{"more groups", by(map[string]any{"GroupAdd": []any{"0"}}), "", "it is in the groups"},
 		{"capabilities", allRights, "", "its Cap"},
-		{"every privilege", by(map[string]any{"Privileged": true}), "", ""},
+		{"every privilege", by(map[string]any{"Privileged": true}), "", "its Cap"}, // of devices a host has others
 		{"no new privileges", secured("no-new-privileges"), "", "its NoNewPrivs is"},
 		{"masked files", unmasked, "which tells of the host", ""},
 		{"memory", noMemory, "a probe that took more memory than its limit", "no cgroup holds its memory"},
