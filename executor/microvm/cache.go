@@ -54,7 +54,7 @@ type cache struct {
 	mu     sync.Mutex
 	making bool // one is
 	count  int
-	list  map[bundle.Digest]*saved
+	list   map[bundle.Digest]*saved
 }
 
 // errNoRestore is why a saved machine is restored no more.

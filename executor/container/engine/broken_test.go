@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor"
@@ -164,14 +166,25 @@ func asker(t testing.TB, d *daemon) *client.Client {
 	return c
 }
 
-// containers returns those of the engine that are ours.
+// listed returns what the engine tells of the containers that are ours.
+func listed(t testing.TB, c *client.Client) []container.Summary {
+	t.Helper()
+	var list client.ContainerListResult
+	soon(t, "a list of the containers", func() (ok bool) { // Podman fails where one goes meanwhile
+		var err error
+		list, err = c.ContainerList(context.Background(), client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", "org.tracon.run")})
+		if err != nil && !errdefs.IsInternal(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return list.Items
+}
+
+// containers returns the names of those of the engine that are ours.
 func containers(t testing.TB, c *client.Client) (ids []string) {
 	t.Helper()
-	list, err := c.ContainerList(context.Background(), client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", "org.tracon.run")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range list.Items {
+	for _, i := range listed(t, c) {
 		ids = append(ids, i.ID)
 	}
 	return ids
@@ -286,6 +299,34 @@ func TestBrokenBefore(t *testing.T) {
 				t.Errorf("got %q", res.Stdout)
 			}
 		})
+	}
+}
+
+// B3: an engine that cannot make its list, as another's container goes at that moment, is
+// asked again; one that never can is told.
+func TestListedAgain(t *testing.T) {
+	if !withEngines(t) {
+		return
+	}
+	d := engineOf(t, "podman")
+	for _, always := range []bool{false, true} {
+		p := stand(t, d)
+		p.breaks("/containers/json", func(w http.ResponseWriter, r *http.Request) {
+			<-p.met
+			if !always {
+				p.breaks("", nil)
+			}
+			answer(500, `{"message":"getting container from store: container not known"}`)(w, r)
+		})
+		e, err := engine.New(engine.Config{Address: p.address(), Runtime: filepath.Join(t.TempDir(), "run")})
+		if always != errors.Is(err, engine.ErrEngine) {
+			t.Errorf("always %t: got %v", always, err)
+		}
+		if err == nil {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 

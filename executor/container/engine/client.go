@@ -243,11 +243,29 @@ func (a *api) remove(ctx context.Context, name string) error {
 	return failed("removing the container "+name, errors.Join(errors.Join(errs...), errors.New("it is still there, as far as the engine tells")))
 }
 
+// How often, and how soon, the engine is asked for a list that it could not make: Podman
+// fails where a container goes meanwhile, whoever's that is.
+const (
+	listTries = 10
+	listPause = 100 * time.Millisecond
+)
+
 // ours returns the names of the containers with this label, and their labels.
 func (a *api) ours(ctx context.Context, label, value string) (map[string]map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	list, err := a.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", label+"="+value)})
+	var list client.ContainerListResult
+	var err error
+	for range listTries {
+		list, err = a.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", label+"="+value)})
+		if !errdefs.IsInternal(err) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(listPause):
+		}
+	}
 	if err != nil {
 		return nil, failed("listing containers", err)
 	}

@@ -82,11 +82,7 @@ func leftovers(t testing.TB, d *daemon, ask *client.Client) []string {
 
 // running reports whether one of our containers was started.
 func running(t testing.TB, ask *client.Client) bool {
-	list, err := ask.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", "org.tracon.run")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.ContainsFunc(list.Items, func(c container.Summary) bool { return c.State != container.StateCreated })
+	return slices.ContainsFunc(listed(t, ask), func(c container.Summary) bool { return c.State != container.StateCreated })
 }
 
 func interpreters(t testing.TB) map[string]gate.Interpreter {
