@@ -238,6 +238,36 @@ func TestCacheFails(t *testing.T) {
 	})
 }
 
+// B1: a machine was saved by what its processor and the kernel let it find out; how fast
+// the processor is at the moment is not of that.
+func TestKindOf(t *testing.T) {
+	const one, kernel = "processor : 0\nmodel : 1\ncpu MHz : 2000\nflags : a b\n\nprocessor : 1\n", "Linux version 6.1.0-1\n"
+	kind := func(processors, kernel string) bundle.Digest {
+		d, err := kindOf(processors, kernel)
+		if err != nil {
+			t.Error(err)
+		}
+		return d
+	}
+	was := kind(one, kernel)
+	for _, tt := range []struct {
+		name, processors, kernel string
+		same                     bool
+	}{
+		{"its speed", strings.Replace(one, "2000", "2600", 1), kernel, true},
+		{"its model", strings.Replace(one, "model : 1", "model : 2", 1), kernel, false},
+		{"its flags", strings.Replace(one, "a b", "a", 1), kernel, false},
+		{"the kernel", one, "Linux version 6.1.0-2\n", false},
+	} {
+		if got := kind(tt.processors, tt.kernel); (got == was) != tt.same {
+			t.Errorf("%s changed: the same kind %t, want %t", tt.name, got == was, tt.same)
+		}
+	}
+	if _, err := kindOf("", kernel); err == nil {
+		t.Error("of nothing there is a kind")
+	}
+}
+
 // B1: whatever a saved machine was made with, another one of it has another key; so has a
 // machine that does not differ, the same.
 func TestKey(t *testing.T) {

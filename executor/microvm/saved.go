@@ -4,7 +4,6 @@ package microvm
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -189,7 +188,7 @@ func (e *Executor) program() (bundle.Digest, error) {
 // processorKind returns what the processor is, and the kernel, which says how much of it a
 // machine has: a saved machine may have found out what it can.
 func processorKind() (bundle.Digest, error) {
-	text, err := os.ReadFile("/proc/cpuinfo")
+	processors, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return bundle.Digest{}, err
 	}
@@ -197,17 +196,20 @@ func processorKind() (bundle.Digest, error) {
 	if err != nil {
 		return bundle.Digest{}, err
 	}
-	h := sha256.New()
-	h.Write(kernel)
-	for line := range strings.Lines(string(text)) {
+	return kindOf(string(processors), string(kernel))
+}
+
+// kindOf is processorKind, of what the kernel says of the processors and of itself.
+func kindOf(processors, kernel string) (bundle.Digest, error) {
+	var kind strings.Builder
+	kind.WriteString(kernel)
+	for line := range strings.Lines(processors) {
 		name, value, _ := strings.Cut(line, ":")
 		switch strings.TrimSpace(name) {
 		case "":
-			var d bundle.Digest
-			h.Sum(d[:0])
-			return d, nil // the others are like it
+			return bundle.Sum([]byte(kind.String())), nil // the others are like it
 		case "vendor_id", "cpu family", "model", "model name", "stepping", "microcode", "flags", "bugs":
-			fmt.Fprintf(h, "%s:%s\n", strings.TrimSpace(name), strings.TrimSpace(value))
+			fmt.Fprintf(&kind, "%s:%s\n", strings.TrimSpace(name), strings.TrimSpace(value))
 		}
 	}
 	return bundle.Digest{}, errors.New("the kernel says nothing of the processor")
