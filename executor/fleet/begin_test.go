@@ -25,3 +25,11 @@ func TestReadBegin(t *testing.T) {
 		t.Errorf("one that has no run: got %+v, %d bytes, %v", got, len(whole), err)
 	}
 }
+
+// R21: what is handed over when the run has begun is refused, and changes nothing.
+func TestAddToWhatBegan(t *testing.T) {
+	s := &session{m: &Member{}, state: running}
+	if got, err := s.add(chunk{part: partRun, size: 1, data: []byte("x")}); err == nil || got != nil || s.parts != nil {
+		t.Errorf("got %q, %v, %v", got, err, s.parts)
+	}
+}
