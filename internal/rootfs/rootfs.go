@@ -14,10 +14,11 @@ import (
 	"strings"
 )
 
-// Scripts are the programs that the suites' scripts call.
+// Scripts are the programs that the suites' scripts call, and one (pathchk) that they
+// drop from memory.
 var Scripts = []string{
 	"/bin/bash", "/bin/sh", "/usr/bin/cat", "/usr/bin/chmod", "/usr/bin/env", "/usr/bin/grep", "/usr/bin/head", "/usr/bin/id", "/usr/bin/ln",
-	"/usr/bin/ls", "/usr/bin/mkdir", "/usr/bin/mkfifo", "/usr/bin/rm", "/usr/bin/sed", "/usr/bin/setsid", "/usr/bin/sleep", "/usr/bin/tr",
+	"/usr/bin/ls", "/usr/bin/mkdir", "/usr/bin/mkfifo", "/usr/bin/pathchk", "/usr/bin/rm", "/usr/bin/sed", "/usr/bin/setsid", "/usr/bin/sleep", "/usr/bin/tr",
 	"/usr/bin/true", "/usr/bin/truncate",
 }
 

@@ -40,7 +40,7 @@ func processCases() []testCase {
 		{id: "X09", title: "asks for rights and for tracers", class: "A3/Escape", wall: Kernel, tries: all(
 			names("dumpable", "kept capabilities"), perhaps(otherHosts, "any tracer", "memory map", "ambient"))},
 		{id: "X10", title: "sends signals to the host's processes", class: "A3/HostDoS", wall: Processes, numbers: []string{"pidfd_open", "pidfd_send_signal"}, tries: all(
-			names("asking", "the host", "stopping"), of("py", names("everybody", "its group", "descriptor")))},
+			names("asking", "the host", "stopping"), of("py", all(ofKernel(names("everybody")), names("its group", "descriptor"))))},
 		{id: "X11", title: "traces and reads other processes", class: "A3/Escape", wall: Kernel, numbers: []string{"ptrace", "process_vm_readv", "kcmp"}, tries: all(
 			names("child", "memory of a child"), perhaps(yama, "process of the host"), perhaps(builtOut, "comparing"))},
 		{id: "X12", title: "connects to the host's unix sockets", class: "A3/Escape", wall: Network, tries: all(

@@ -31,8 +31,8 @@ type Setup struct {
 
 	// OwnKernel says that a run has a kernel of its own, as in the tiers "kernel" and
 	// "vm". What that alone makes or tells is no breach then: its devices, its first
-	// process, what its /proc tells of it, the order in which it serves the run's
-	// processes. What the host makes or tells still is.
+	// process, the kernel's own, what its /proc tells of it, the order in which it serves
+	// the run's processes. What the host makes or tells still is.
 	OwnKernel bool
 
 	// Policy is what limits a run leaves to its tenant, where a case does not set
