@@ -4,6 +4,7 @@ package microvm
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -17,11 +18,18 @@ func SetRestoreTime(e *Executor, d time.Duration) (was time.Duration) {
 	return was
 }
 
-// AwaitAhead returns when a machine waits for its call.
+// AwaitAhead returns when a machine waits for its call. It fails where none does and none
+// is to be made: no call is expected, or a machine could not be made.
 func AwaitAhead(ctx context.Context, e *Executor) error {
 	for {
-		if e.Waiting() > 0 {
+		waiting, wanted := e.ahead.state()
+		if waiting > 0 {
 			return nil
+		}
+		if wanted == 0 {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return fmt.Errorf("no machine waits, and none is being made; %d hung; what could not be restored: %q", e.Hung(), e.reasons)
 		}
 		select {
 		case <-ctx.Done():
@@ -29,6 +37,14 @@ func AwaitAhead(ctx context.Context, e *Executor) error {
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// state returns how many machines wait, and how many are to be made or being made.
+func (a *ahead) state() (waiting, wanted int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire()
+	return len(a.waiting), len(a.wanted)
 }
 
 // Served returns how many machines were taken that had been made ahead.

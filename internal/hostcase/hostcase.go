@@ -96,6 +96,16 @@ func Below(cgroups []string, pattern string) []string {
 // Children returns the processes that this one has started, zombies too.
 func Children() []string {
 	var left []string
+	for pid, state := range Started() {
+		left = append(left, fmt.Sprintf("%s, state %s", Describe(pid), state))
+	}
+	return left
+}
+
+// Started returns the numbers of the processes that this one has started, zombies too,
+// with the state of each.
+func Started() map[int]string {
+	list := map[int]string{}
 	for _, path := range List("/proc") {
 		pid, err := strconv.Atoi(filepath.Base(path))
 		if err != nil {
@@ -104,10 +114,10 @@ func Children() []string {
 		stat, _ := os.ReadFile(path + "/stat")
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(os.Getpid()) {
-			left = append(left, fmt.Sprintf("%s, state %s", Describe(pid), f[0]))
+			list[pid] = f[0]
 		}
 	}
-	return left
+	return list
 }
 
 // Describe returns the number and the command line of the process.
