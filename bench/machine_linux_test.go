@@ -9,15 +9,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"github.com/tracon-go/tracon/executor/interpreter"
 	"github.com/tracon-go/tracon/executor/microvm"
 	"github.com/tracon-go/tracon/executor/microvm/kit"
 	"github.com/tracon-go/tracon/image"
+	"github.com/tracon-go/tracon/internal/hostcase"
 	"github.com/tracon-go/tracon/internal/rootfs"
 )
 
@@ -28,7 +29,7 @@ const machineKernel = "TRACON_MICROVM_KERNEL"
 // for it, and was restored before, with a bare start, and with gVisor where that is here:
 // as BenchmarkStart does. Then it tells the processor time of each, which others on a busy
 // host change less than how long it takes (gVisor's is not all its caller's), and the
-// memory of machines that wait.
+// memory of 1, 2 and 4 machines that wait.
 func BenchmarkMachine(b *testing.B) {
 	deb := os.Getenv(machineKernel)
 	if deb == "" || os.Geteuid() != 0 {
@@ -77,9 +78,7 @@ func BenchmarkMachine(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		for e.Waiting() == 0 {
-			time.Sleep(rest)
-		}
+		await(b, e, 1)
 	}
 	waits()
 	spent := map[string][]time.Duration{}
@@ -102,9 +101,19 @@ func BenchmarkMachine(b *testing.B) {
 		slices.Sort(spent[c.name])
 		b.Logf("processor time of %s: %s by half", c.name, spent[c.name][len(spent[c.name])/2])
 	}
-	waits()
-	for _, m := range monitors(b) {
-		b.Logf("a machine that waits: %s", m)
+	if err := e.Close(); err != nil { // those of others that wait are not counted
+		b.Fatal(err)
+	}
+	together(b, open, what)
+}
+
+// await returns when n machines wait for their calls. None waits for longer than a minute.
+func await(b *testing.B, e *microvm.Executor, n int) {
+	b.Helper()
+	for until := time.Now().Add(time.Minute); e.Waiting() < n; time.Sleep(rest) {
+		if time.Now().After(until) {
+			b.Fatalf("%d machines wait, and not %d: none could be made, or this host is too busy", e.Waiting(), n)
+		}
 	}
 }
 
@@ -135,36 +144,39 @@ func machineBase(b *testing.B, deb string) (dir string, what script) {
 	return dir, script{found.Interpreter(), "py", "pass\n"}
 }
 
-// monitors tells the memory of each QEMU that this process started. PSS counts a page
-// that several have by their number.
-func monitors(b *testing.B) (list []string) {
+// together tells the memory of 1, 2 and 4 machines that wait for their calls at the same
+// time, each for a tenant of its own. They share what none of them has changed of the saved
+// machine, which is all there once, as is what they start from, in files of this process:
+// so their shared pages are counted as those files have them, and not by who maps them.
+func together(b *testing.B, open func(string, microvm.Config) (*microvm.Executor, *contestant), what script) {
 	b.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/status")
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, name := range stats {
-		status, err := os.ReadFile(name)
-		if err != nil || !strings.Contains(string(status), "\nPPid:\t"+strconv.Itoa(os.Getpid())+"\n") || !strings.HasPrefix(string(status), "Name:\tqemu") {
-			continue // also one that has just ended
+	before := hostcase.MemoryFiles(b)
+	e, c := open("machines that wait", microvm.Config{Ahead: 4, AheadBytes: 8 << 30})
+	all := []*contestant{c}
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "\nmachines that wait\tall monitors, PSS\ttheir programs\tof each alone\tfiles in memory\tin all\tfor each, MiB\n")
+	for _, n := range []int{1, 2, 4} {
+		for len(all) < n {
+			all = append(all, executed(b, contestant{}, e, what))
 		}
-		rollup, err := os.ReadFile(filepath.Join(filepath.Dir(name), "smaps_rollup"))
-		if err != nil {
-			continue
+		await(b, e, n)
+		monitors := hostcase.Started()
+		if len(monitors) != n {
+			b.Fatalf("%d monitors, want %d", len(monitors), n)
 		}
-		var told []string
-		for line := range strings.Lines(string(rollup)) {
-			for _, want := range []string{"Rss:", "Pss:", "Private_Dirty:"} {
-				if f := strings.Fields(line); len(f) == 3 && f[0] == want {
-					kib, err := strconv.Atoi(f[1])
-					if err != nil {
-						b.Fatal(err)
-					}
-					told = append(told, fmt.Sprintf("%s %d MiB", f[0], kib>>10))
-				}
+		var pss, alone, programs int64
+		for pid := range monitors {
+			m, err := hostcase.Rollup(pid)
+			if err != nil {
+				b.Fatal(err)
 			}
+			pss, alone, programs = pss+m["Pss"], alone+m["Pss_Anon"], programs+m["Pss_File"]
 		}
-		list = append(list, strings.Join(told, ", "))
+		files := hostcase.MemoryFiles(b) - before
+		sum := alone + programs + files
+		fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", n, hostcase.MiB(pss), hostcase.MiB(programs), hostcase.MiB(alone/int64(n)), hostcase.MiB(files), hostcase.MiB(sum), hostcase.MiB(sum/int64(n)))
 	}
-	return list
+	w.Flush()
+	b.Log(table.String())
 }
