@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,16 +173,11 @@ func TestManyRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := make(chan struct{})
+	var stop atomic.Bool
 	var load sync.WaitGroup
 	for range 4 {
 		load.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !stop.Load() {
 			}
 		})
 	}
@@ -201,7 +197,7 @@ func TestManyRuns(t *testing.T) {
 		callers.Wait()
 		runs += p.callers * p.each
 	}
-	close(stop)
+	stop.Store(true)
 	load.Wait()
 	if err := microvm.AwaitAhead(t.Context(), e); err != nil {
 		t.Error(err)
