@@ -17,7 +17,8 @@ const mostKinds = 256
 
 // ahead keeps machines that were restored before their call came. Each was made for one
 // tenant, in a cgroup of that tenant's, serves one call of it, and is thrown away like any
-// other: what it saves is the time of restoring it, nothing else.
+// other: what it saves is the time of restoring it and of starting its interpreter, which
+// was started in that very machine and has chance of its own.
 //
 // A machine is made when a run has ended that began not long after one of its kind had
 // ended. Where more runs are under way than there are processors none is made, and only one
@@ -49,12 +50,20 @@ type waiting struct {
 // takes is how many bytes such a machine may take.
 func (s size) takes() int64 { return s.memory + monitorMemory }
 
-// take returns the machine of that size which was made first and waits, or nil.
+// take returns the machine of that size which was made first and waits, or nil. Where none
+// waits with the same interpreter one with another will do.
 func (a *ahead) take(s size) *vm {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire()
 	i := slices.IndexFunc(a.waiting, func(w waiting) bool { return w.size == s })
+	if i < 0 {
+		s.waits = ""
+		i = slices.IndexFunc(a.waiting, func(w waiting) bool {
+			w.size.waits = ""
+			return w.size == s
+		})
+	}
 	if i < 0 {
 		return nil
 	}

@@ -4,10 +4,13 @@ package microvm
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tracon-go/tracon/executor/microvm/internal/frame"
 )
 
 // A maker counts the machines that it makes and those that are ended.
@@ -60,6 +63,16 @@ func TestAhead(t *testing.T) {
 		}
 		a.want(s, time.Now())
 		settle(2)
+		other := s
+		other.waits = "another interpreter"
+		if other.loaded = "another runtime's"; a.take(other) != nil {
+			t.Error("a machine is taken that has another interpreter in memory")
+		}
+		if other.loaded = s.loaded; a.take(other) == nil || a.take(other) != nil {
+			t.Error("a machine is taken once by who needs its interpreter otherwise")
+		}
+		a.want(s, time.Now())
+		settle(3)
 		time.Sleep(aheadTime)
 		if a.take(s) != nil || m.ended.Load() != 1 {
 			t.Errorf("%d were ended that waited for a minute, want 1", m.ended.Load())
@@ -67,18 +80,18 @@ func TestAhead(t *testing.T) {
 		m.fails.Store(true)
 		a.want(s, time.Now())
 		a.want(s, time.Now())
-		settle(2)
+		settle(3)
 		if a.take(s) != nil || len(a.wanted) != 0 {
 			t.Error("what could not be made is wanted still")
 		}
 		m.fails.Store(false)
 		a.want(s, time.Now())
-		settle(3)
+		settle(4)
 		a.want(s, time.Now()) // it is being made when all is closed
 		a.close()
 		a.want(s, time.Now())
 		settle(m.made.Load())
-		if made, ended := m.made.Load(), m.ended.Load(); made != ended+1 { // the one that was taken is the run's
+		if made, ended := m.made.Load(), m.ended.Load(); made != ended+2 { // those that were taken are the runs'
 			t.Errorf("B3: %d were made and %d ended", made, ended)
 		}
 	})
@@ -124,5 +137,55 @@ func TestAheadBounds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// R16: a machine that is saved knows nothing of a policy, and one that is made ahead
+// nothing of the variables that a policy adds: an interpreter waits for scripts that have
+// none, that are files, and that are Python's or Node.js's.
+func TestExpect(t *testing.T) {
+	fixed := []string{"HOME=/tmp/home"}
+	orders := func(change func(*frame.Orders)) frame.Orders {
+		o := frame.Orders{Plain: true, Interpreter: frame.Interpreter{
+			Kind: frame.Python, Command: []string{"/usr/bin/python3"}, Env: fixed, Rlimits: []frame.Rlimit{{What: 7, Limit: 256}}, Memory: 1 << 20, Processes: 3,
+		}}
+		change(&o)
+		return o
+	}
+	expected := func(o frame.Orders) size {
+		t.Helper()
+		s := size{memory: sizeStep}
+		if err := s.expect(o, fixed); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	base := expected(orders(func(*frame.Orders) {}))
+	for _, c := range []struct {
+		name   string
+		change func(*frame.Orders)
+		waits  bool
+		loaded bool // the same
+	}{
+		{"Python", func(*frame.Orders) {}, true, true},
+		{"Node.js", func(o *frame.Orders) { o.Kind = frame.Node }, true, false},
+		{"a shell", func(o *frame.Orders) { o.Kind = frame.Bash }, false, false},
+		{"none that is known", func(o *frame.Orders) { o.Kind = "" }, false, false},
+		{"a module", func(o *frame.Orders) { o.Plain = false }, false, true},
+		{"a policy's variable", func(o *frame.Orders) { o.Env = []string{"HOME=/tmp/home", "TOKEN=secret"} }, false, true},
+		{"a policy's value", func(o *frame.Orders) { o.Env = []string{"HOME=/secret"} }, false, true},
+		{"other limits", func(o *frame.Orders) { o.Memory, o.Processes, o.Rlimits = 2<<20, 4, nil }, true, true},
+		{"standard input", func(o *frame.Orders) { o.Input = true }, true, true},
+	} {
+		got := expected(orders(c.change))
+		if got.waits != "" != c.waits || (got.loaded == base.loaded) != c.loaded {
+			t.Errorf("%s: what waits is %q, in memory is %q", c.name, got.waits, got.loaded)
+		}
+		if c.waits && c.name != "Python" && got.waits == base.waits {
+			t.Errorf("%s: what waits is the same as for others", c.name)
+		}
+		if strings.Contains(got.loaded+got.waits, "secret") {
+			t.Errorf("R16: %s: a machine is told a policy's variables before its run: %q, %q", c.name, got.loaded, got.waits)
+		}
 	}
 }

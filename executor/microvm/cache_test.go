@@ -273,7 +273,7 @@ func TestKindOf(t *testing.T) {
 func TestKey(t *testing.T) {
 	type made struct {
 		kit                kit.Info
-		disk               string
+		disk, loaded       string
 		by                 qemu
 		program, processor bundle.Digest
 		m                  machine
@@ -290,7 +290,7 @@ func TestKey(t *testing.T) {
 		kit: kit.Info{Kernel: key(1), Initrd: key(2), Agent: key(3)}, disk: "sha256:x", by: qemu{"/usr/bin/qemu", "7.2"}, program: key(4), processor: key(5),
 		m: machine{kernel: file(), initrd: file(), disk: file(), memory: sizeStep, processors: 1, counter: 7},
 	}
-	of := func(m made) bundle.Digest { return keyOf(m.kit, m.disk, m.by, m.program, m.processor, m.m) }
+	of := func(m made) bundle.Digest { return keyOf(m.kit, m.disk, m.by, m.program, m.processor, m.loaded, m.m) }
 	seen := map[bundle.Digest]string{of(base): "as it was"}
 	for _, c := range []struct {
 		name   string
@@ -301,6 +301,7 @@ func TestKey(t *testing.T) {
 		{"the first file system", func(m *made) { m.kit.Initrd = key(9) }, false},
 		{"the agent", func(m *made) { m.kit.Agent = key(9) }, false},
 		{"the disk", func(m *made) { m.disk = "sha256:y" }, false},
+		{"the interpreter in its memory", func(m *made) { m.loaded = "{}" }, false},
 		{"no disk", func(m *made) { m.disk, m.m.disk = "none", nil }, false},
 		{"QEMU's version", func(m *made) { m.by.version = "8.0" }, false},
 		{"QEMU's path", func(m *made) { m.by.file = "/opt/qemu" }, false},

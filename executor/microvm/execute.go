@@ -5,6 +5,7 @@ package microvm
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -121,39 +122,51 @@ func (e *Executor) stage(req executor.Request) (o frame.Orders, s size, err erro
 	most, _ := req.MaxOutputs()
 	o = frame.Orders{
 		Seed: frame.SeedBytes, Stdin: len(req.Stdin()), Declaration: len(req.Bundle().Declaration()), Digest: req.Digest().String(),
-		Skill: list(req.Bundle()), Inputs: list(req.Inputs()), Env: interpreter.Environment(of, frame.HomeDir, frame.TmpDir, req.Environment()), Argv: command(req),
-		Filter: e.filter, Memory: req.Memory(), Processes: req.Processes(), Flood: executor.FloodFactor*int64(max(req.MaxOutputBytes(), 1)) + 4*frame.MaxChunk,
+		Skill: list(req.Bundle()), Inputs: list(req.Inputs()), Plain: req.Module() == "",
+		Flood: executor.FloodFactor*int64(max(req.MaxOutputBytes(), 1)) + 4*frame.MaxChunk,
+		Interpreter: frame.Interpreter{
+			Kind: string(interpreter.KindOf(req.Extension(), in.Path)), Command: interpreter.Command(req.Extension(), in.Path),
+			Env:    interpreter.Environment(of, frame.HomeDir, frame.TmpDir, req.Environment()),
+			Filter: e.filter, Memory: req.Memory(), Processes: req.Processes(), Input: len(req.Stdin()) > 0,
+		},
 	}
+	o.Script = interpreter.CommandOf(req, frame.SkillDir+"/"+req.Script())[len(o.Command):]
 	space := min(max(e.config.Space, 2*most), req.Memory()/2)
 	if space < leastSpace {
 		return o, s, fmt.Errorf("the policy allows %d bytes of memory; raise its limit", req.Memory())
 	}
 	o.Space, o.Shm, o.Inodes = space+bytes, space/4, moreInodes+files
-	for what, limit := range map[int]uint64{
-		unix.RLIMIT_CORE: 1, // unlike 0, this also keeps the memory from a handler
-		unix.RLIMIT_CPU:  uint64(math.Ceil(req.Timeout().Seconds()*max(1, e.config.Processors))) + 1, unix.RLIMIT_NOFILE: 256, unix.RLIMIT_NPROC: uint64(req.Processes()),
-		unix.RLIMIT_MEMLOCK: 64 << 10, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_RTPRIO: 0, unix.RLIMIT_NICE: 0, unix.RLIMIT_SIGPENDING: 256, unix.RLIMIT_STACK: 8 << 20,
-	} {
-		o.Rlimits = append(o.Rlimits, frame.Rlimit{What: what, Limit: limit})
+	o.Rlimits = []frame.Rlimit{
+		{What: unix.RLIMIT_CORE, Limit: 1}, // unlike 0, this also keeps the memory from a handler
+		{What: unix.RLIMIT_CPU, Limit: uint64(math.Ceil(req.Timeout().Seconds()*max(1, e.config.Processors))) + 1}, {What: unix.RLIMIT_NOFILE, Limit: 256},
+		{What: unix.RLIMIT_NPROC, Limit: uint64(req.Processes())}, {What: unix.RLIMIT_MEMLOCK, Limit: 64 << 10}, {What: unix.RLIMIT_MSGQUEUE, Limit: 0},
+		{What: unix.RLIMIT_RTPRIO, Limit: 0}, {What: unix.RLIMIT_NICE, Limit: 0}, {What: unix.RLIMIT_SIGPENDING, Limit: 256}, {What: unix.RLIMIT_STACK, Limit: 8 << 20},
 	}
 	// The agent has the files as they come, as a closure, and laid out.
 	s.memory = (machineMemory + req.Memory() + 3*bytes + 2*int64(o.Stdin) + sizeStep - 1) &^ (sizeStep - 1)
 	s.tenant, s.accelerate, s.runtime = req.Tenant(), e.accelerate, in.Image
-	return o, s, nil
+	return o, s, s.expect(o, interpreter.Environment(of, frame.HomeDir, frame.TmpDir, nil))
 }
+
+// expect says which interpreter a machine of that size has ready: what all such runs have
+// alike, where it is saved, and what this one has where it is made ahead. Variables of a
+// policy's are not given to a machine before its run.
+func (s *size) expect(o frame.Orders, env []string) error {
+	memory := o.Interpreter
+	memory.Env, memory.Rlimits, memory.Memory, memory.Processes, memory.Input = env, nil, s.memory/2, readyProcesses, false
+	text, err := json.Marshal(frame.Ready{Interpreter: memory})
+	s.loaded = string(text)
+	if err == nil && o.Plain && slices.Equal(env, o.Env) && (o.Kind == frame.Python || o.Kind == frame.Node) {
+		text, err = json.Marshal(frame.Ready{Interpreter: o.Interpreter, Wait: true})
+		s.waits = string(text)
+	}
+	return err
+}
+
+// readyProcesses is how many an interpreter may start that has no script.
+const readyProcesses = 64
 
 const pageSize = 4 << 10
-
-// command returns the interpreter with its options, the script, and its words.
-func command(req executor.Request) []string {
-	argv := interpreter.Command(req.Extension(), req.Interpreter().Path)
-	if m := req.Module(); m != "" {
-		argv = append(argv, "-m", m)
-	} else {
-		argv = append(argv, frame.SkillDir+"/"+req.Script()) // absolute, so that none can be taken for an option
-	}
-	return append(argv, req.Words()...)
-}
 
 // run gives the machine its order, and returns what came of it.
 func (e *Executor) run(ctx context.Context, v *vm, o frame.Orders, req executor.Request) (executor.Result, error) {

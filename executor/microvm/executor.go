@@ -88,7 +88,7 @@ func New(c Config) (e *Executor, err error) {
 	e.restoreTime = c.BootTime / 4
 	e.ahead = ahead{
 		most: c.Ahead, memory: c.AheadBytes, raze: e.raze, busy: func() bool { return e.underWay.Count() > runtime.NumCPU() },
-		make: func(s size) (*vm, error) { return e.restored(e.underWay.Closing(), s) },
+		make: func(s size) (*vm, error) { return e.readied(e.underWay.Closing(), s) },
 	}
 	defer func() {
 		if err != nil {

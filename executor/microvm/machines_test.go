@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func TestMain(m *testing.M) {
 var prepared = sync.OnceValues(func() (map[string]gate.Interpreter, error) {
 	ctx := context.Background()
 	root := filepath.Join(base, "root")
-	err := errors.Join(os.Mkdir(root, 0o755), rootfs.Make(root, append(append([]string{}, rootfs.Scripts...), rootfs.Python...)...))
+	err := errors.Join(os.Mkdir(root, 0o755), rootfs.Make(root, slices.Concat(rootfs.Scripts, rootfs.Python, rootfs.Node())...))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ var prepared = sync.OnceValues(func() (map[string]gate.Interpreter, error) {
 		return nil, err
 	}
 	interpreters := map[string]gate.Interpreter{}
-	for _, ext := range []string{"sh", "py"} {
+	for _, ext := range []string{"sh", "py", "js"} {
 		found, err := interpreter.Inside(ext, "base", made.Image, "")
 		if err != nil {
 			return nil, err

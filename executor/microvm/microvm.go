@@ -25,10 +25,12 @@
 // say nothing but output, an ending and files, within the limits of the run.
 //
 // A machine is not booted for each run, where that can be had: one was booted until it
-// waited for an order, and saved; that of a run is a private copy, which is told the time
-// and given chance of its own before anything else, serves this run, and is thrown away.
-// What is saved is named by all that it was made with, and held against its digest. For
-// tenants that call often some are restored before their call comes.
+// waited for an order, with its interpreter in memory, and saved; that of a run is a
+// private copy, which is told the time and given chance of its own before anything else,
+// serves this run, and is thrown away. What is saved is named by all that it was made with,
+// and held against its digest. For tenants that call often some are restored before their
+// call comes, and Python or Node.js is started in them and waits for the script: with the
+// limits and the fixed variables of the tenant's last run, and chance of its own.
 //
 // The program that makes the machine (the monitor: QEMU) is confined as a script would
 // be, since a script that leaves its machine is in it: a user that nobody else is, no

@@ -22,7 +22,8 @@ func script(ext, text string) executortest.Order {
 }
 
 // R2, B3, B5: Python and sh run in machines, with files in and out; what a script in one
-// sees is the machine's: its own kernel, chance of its own, no network, no rights.
+// sees is the machine's: its own kernel, chance of its own, no network, no rights. One that
+// takes too much memory is stopped before it reads its own programs again and again.
 func TestRuns(t *testing.T) {
 	e, runtime := open(t, microvm.Config{})
 	w := executortest.NewWorld(interpreters(t))
@@ -69,13 +70,20 @@ os._exit(3)
 	if string(first.Stdout) == string(second.Stdout) || string(second.Stdout) == "" {
 		t.Errorf("U14: two runs have the same chance: %q", first.Stdout)
 	}
-	walls := run(script("sh", `cat /proc/self/status | grep -E 'Cap|NoNewPrivs|Seccomp:' 
+	walls := run(script("sh", `cat /proc/self/cgroup
+ls / 2>/dev/null
+cat /proc/self/status | grep -E 'Cap|NoNewPrivs|Seccomp:' 
 cat /proc/net/dev /sys/class/net/*/address 2>/dev/null
 : >/usr/x || : >/etc/x || : >/x || echo closed
 exec 3<>/dev/tcp/127.0.0.1/1
 `))
-	if out := string(walls.Stdout); strings.Count(out, "0000000000000000") != 5 || !strings.HasSuffix(out, "NoNewPrivs:\t1\nSeccomp:\t2\nclosed\n") {
+	if out := string(walls.Stdout); !strings.HasPrefix(out, "0::/\nCap") || strings.Count(out, "0000000000000000") != 5 || !strings.HasSuffix(out, "NoNewPrivs:\t1\nSeccomp:\t2\nclosed\n") {
 		t.Errorf("within a machine: %q, %q", out, walls.Stderr)
+	}
+	hunger := script("py", "held = []\nwhile True:\n    held.append(bytearray(b'x' * (1 << 20)))\n")
+	hunger.Policy.Memory = 64 << 20
+	if res := run(hunger); res.Ending != executor.OutOfMemory() {
+		t.Errorf("case 31: a script that takes memory for ever ended with %v", res.Ending)
 	}
 }
 

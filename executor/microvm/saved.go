@@ -58,6 +58,23 @@ func (e *Executor) restored(ctx context.Context, s size) (*vm, error) {
 	return nil, nil
 }
 
+// readied returns a machine for a call that has not come, whose interpreter waits; nil
+// where none can be restored.
+func (e *Executor) readied(ctx context.Context, s size) (*vm, error) {
+	v, err := e.restored(ctx, s)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	if err := e.prepare(ctx, v, s.waits); err != nil {
+		e.raze(v)
+		if ctx.Err() == nil {
+			e.log.Warn("a machine that was to wait for its call was killed: its interpreter does not wait", "err", err)
+		}
+		return nil, err
+	}
+	return v, nil
+}
+
 // unsaved logs why machines are booted, once for each reason.
 func (e *Executor) unsaved(err error) {
 	text := err.Error()
@@ -146,14 +163,14 @@ func (e *Executor) key(s size) (bundle.Digest, error) {
 		}
 		disk = d.String()
 	}
-	return keyOf(e.kit.Info(), disk, e.monitor, program, e.processor, e.machine(s)), nil
+	return keyOf(e.kit.Info(), disk, e.monitor, program, e.processor, s.loaded, e.machine(s)), nil
 }
 
 // keyOf is key, of what was found out.
-func keyOf(k kit.Info, disk string, by monitor, program, processor bundle.Digest, m machine) bundle.Digest {
+func keyOf(k kit.Info, disk string, by monitor, program, processor bundle.Digest, loaded string, m machine) bundle.Digest {
 	m.counter, m.port, m.control, m.ram, m.waits = 0, os.Stdin, os.Stdout, os.Stderr, true // their numbers alone are told
-	return bundle.Sum(fmt.Appendf(nil, "tracon/microvm/1\nkernel %s\ninitrd %s\nagent %s\ndisk %s\nmonitor %s %s\nprocessor %s\nmachine %q\n",
-		k.Kernel, k.Initrd, k.Agent, disk, by.describe(), program, processor, by.argv(m)))
+	return bundle.Sum(fmt.Appendf(nil, "tracon/microvm/1\nkernel %s\ninitrd %s\nagent %s\ndisk %s\nmonitor %s %s\nprocessor %s\nloaded %q\nmachine %q\n",
+		k.Kernel, k.Initrd, k.Agent, disk, by.describe(), program, processor, loaded, by.argv(m)))
 }
 
 // A program is the monitor's, as it was read.
@@ -262,8 +279,8 @@ func (e *Executor) load(key bundle.Digest) (s *saved, err error) {
 	return s, err
 }
 
-// save boots a machine and saves it, when it waits for its first order: nothing of any run
-// is in it.
+// save boots a machine and saves it, when it waits for its first order and has the
+// interpreter in memory: nothing of any run is in it.
 func (e *Executor) save(ctx context.Context, key bundle.Digest, s size) error {
 	memory, err := newMemory("machine", s.memory)
 	if err != nil {
@@ -279,7 +296,9 @@ func (e *Executor) save(ctx context.Context, key bundle.Digest, s size) error {
 	if err != nil {
 		return err
 	}
-	err = e.within(ctx, v, e.config.BootTime, func(ctx context.Context) error { return e.monitor.save(ctx, &v.control, state) })
+	if err = e.prepare(ctx, v, s.loaded); err == nil {
+		err = e.within(ctx, v, e.config.BootTime, func(ctx context.Context) error { return e.monitor.save(ctx, &v.control, state) })
+	}
 	e.raze(v) // from now on nobody writes to its memory
 	if err != nil {
 		return err

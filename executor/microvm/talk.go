@@ -89,9 +89,12 @@ func (f *failed) Error() string {
 }
 
 // started waits until the script has begun.
-func (t talk) started() error {
-	got, b, err := t.hear(frame.Started, frame.Failed)
-	if err != nil || got == frame.Started {
+func (t talk) started() error { return t.answered(frame.Started) }
+
+// answered waits for the answer; a *failed: the agent failed in its place.
+func (t talk) answered(want frame.Type) error {
+	got, b, err := t.hear(want, frame.Failed)
+	if err != nil || got == want {
 		return err
 	}
 	f, err := frame.ParseFailure(b)

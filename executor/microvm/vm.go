@@ -48,6 +48,8 @@ type size struct {
 	runtime    bundle.Digest
 	disk       *os.File // of the runtime; nil: none
 	accelerate bool
+	loaded     string // the frame.Ready of an interpreter that is in its memory when it is saved; none where it is empty
+	waits      string // of one that waits in a machine that was made ahead, likewise
 }
 
 // sizeStep is what the memory of a machine is a multiple of: machines of different runs
@@ -152,6 +154,20 @@ func (e *Executor) wake(ctx context.Context, v *vm) error {
 		err := frame.Write(v.f, frame.Wake, frame.WakeBytes(time.Now().UnixNano(), seed))
 		if err == nil {
 			_, _, err = v.hear(frame.Hello)
+		}
+		return err
+	})
+}
+
+// prepare has the agent make the interpreter ready, and returns when it has answered.
+func (e *Executor) prepare(ctx context.Context, v *vm, ready string) error {
+	if ready == "" {
+		return nil
+	}
+	return e.within(ctx, v, e.config.BootTime, func(context.Context) error {
+		err := frame.Write(v.f, frame.Prepare, []byte(ready))
+		if err == nil {
+			err = v.answered(frame.Hello)
 		}
 		return err
 	})

@@ -11,7 +11,7 @@ trap 'rm -f "$made"' EXIT
 CGO_ENABLED=0 GOOS=linux GOARCH=amd64 GOAMD64=v1 GOFLAGS='' GOEXPERIMENT='' \
 	go build -trimpath -buildvcs=false -ldflags='-s -w -buildid=' -o "$made" .
 gzip -9n <"$made" >"$out/agent.gz"
-for f in *.go ../internal/frame/*.go ../../../bundle/*.go; do
+for f in *.go wait.js wait.py ../internal/frame/*.go ../../../bundle/*.go; do
 	case $f in
 	*_test.go | *_other.go) ;;
 	*) basename "$f"; cat "$f" ;;

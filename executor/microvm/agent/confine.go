@@ -18,11 +18,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors of the agent that becomes the script.
+// Descriptors of the agent that becomes the script, behind the three streams.
 const (
-	ordersFD = 3
-	tellFD   = 4
+	ordersFD = 3 + iota // what it is to become
+	tellFD              // why it could not
+	wordsFD             // the script of an interpreter that waits
+	saidFD              // by an interpreter that waits
+	inputFD             // standard input, where there is any
 )
+
+// A confined is what the agent tells itself of the script.
+type confined struct {
+	frame.Interpreter
+	More  []string // arguments
+	Waits bool     // it has wordsFD and saidFD
+}
 
 // confine becomes the script: it takes the runtime for its root, gives up every right,
 // takes the filter, and starts the interpreter in its own place.
@@ -46,10 +56,16 @@ func become() (frame.Step, error) {
 		return frame.Wall, err
 	}
 	unix.Umask(0o077)
+	dir, closed := frame.SkillDir, uint(tellFD+1)
+	if c.Waits { // the folder is not there yet
+		dir, closed = "/", inputFD
+	}
 	for _, call := range []func() error{
+		func() error { return unix.Unshare(unix.CLONE_NEWCGROUP) }, // its own group is all that it sees
 		func() error { return unix.Chroot(rootDir) },
-		func() error { return unix.Chdir(frame.SkillDir) },
-		func() error { return unix.CloseRange(tellFD+1, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) },
+		func() error { return unix.Chdir(dir) },
+		func() error { return input(c.Input) },
+		func() error { return unix.CloseRange(closed, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) },
 		func() error { return limits(c.Rlimits) },
 		dropBounds,
 		func() error { return syscall.Setgroups([]int{}) },
@@ -62,7 +78,16 @@ func become() (frame.Step, error) {
 			return frame.Wall, err
 		}
 	}
-	return frame.Start, syscall.Exec(c.Argv[0], c.Argv, c.Env)
+	argv := append(c.Command, c.More...)
+	return frame.Start, syscall.Exec(argv[0], argv, c.Env)
+}
+
+// input makes the file of it standard input, where there is any.
+func input(any bool) error {
+	if !any {
+		return nil
+	}
+	return unix.Dup2(inputFD, 0)
 }
 
 func limits(list []frame.Rlimit) error {

@@ -30,12 +30,14 @@ type ground struct {
 	dev  uint64
 }
 
-// etc is all that a machine knows of a configuration.
+// etc is all that a machine knows of a configuration, and what waits for a script.
 var etc = [][2]string{
 	{"passwd", "root:x:0:0::/:/bin/false\nskill:x:1000:1000:skill:" + frame.HomeDir + ":/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"},
 	{"group", "root:x:0:\nskill:x:1000:\nnogroup:x:65534:\n"},
 	{"hosts", "127.0.0.1 localhost\n::1 localhost\n"},
 	{"nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
+	{waitPy, waitPyText},
+	{waitJS, waitJSText},
 }
 
 // Flags of mounts.
@@ -44,10 +46,14 @@ const (
 	noSymlinks = 0x100 // MS_NOSYMFOLLOW
 )
 
-// lay makes the script's root and lays the files out.
-func (o *order) lay(skill bundle.Bundle) (*ground, error) {
-	if err := o.makeRoot(); err != nil {
+// lay makes the script's root, where it is not there, and lays the files out.
+func (a *agent) lay(o *order, skill bundle.Bundle) (*ground, error) {
+	if err := a.makeRoot(); err != nil {
 		return nil, err
+	}
+	shm := rootDir + frame.ShmDir
+	if err := unix.Mount("", shm, "", unix.MS_REMOUNT|closed|unix.MS_NOEXEC, fmt.Sprintf("size=%d", o.Shm)); err != nil {
+		return nil, &os.PathError{Op: "mount", Path: shm, Err: err}
 	}
 	options := fmt.Sprintf("mode=0700,uid=%d,gid=%d,size=%d,nr_inodes=%d", frame.InsideID, frame.InsideID, o.Space, o.Inodes)
 	if err := mount("files", filesDir, "tmpfs", closed, options); err != nil {
@@ -111,7 +117,11 @@ func show(skill bundle.Bundle) error {
 
 // makeRoot makes the script's root: the runtime, with the folders of a run added, which
 // nobody can write to.
-func (o *order) makeRoot() error {
+func (a *agent) makeRoot() error {
+	if a.rooted {
+		return nil
+	}
+	a.rooted = true
 	unix.Umask(0)
 	if err := unix.Sethostname([]byte("machine")); err != nil {
 		return err
@@ -121,12 +131,12 @@ func (o *order) makeRoot() error {
 		err = mount("upper", upperDir, "tmpfs", closed, "mode=0755,size=1m,nr_inodes=1024")
 	}
 	if err == nil {
-		err = errors.Join(os.Mkdir(upperDir+"/u", 0o755), os.Mkdir(upperDir+"/w", 0o755))
+		err = errors.Join(os.Mkdir(upperDir+"/u", 0o711), os.Mkdir(upperDir+"/w", 0o755))
 	}
 	if err == nil {
 		err = mount("root", rootDir, "overlay", closed, "lowerdir="+diskDir+",upperdir="+upperDir+"/u,workdir="+upperDir+"/w")
 	}
-	for _, dir := range []string{"/etc", "/dev", "/proc", frame.SkillDir, frame.InputsDir, frame.OutputsDir, frame.TmpDir} {
+	for _, dir := range []string{"/etc/" + filepath.Dir(waitPy), "/dev", "/proc", frame.SkillDir, frame.InputsDir, frame.OutputsDir, frame.TmpDir} {
 		if err == nil {
 			err = os.MkdirAll(rootDir+dir, 0o755)
 		}
@@ -141,7 +151,7 @@ func (o *order) makeRoot() error {
 		}
 	}
 	if err == nil {
-		err = o.devices()
+		err = devices()
 	}
 	if err == nil {
 		err = mount("proc", rootDir+"/proc", "proc", closed|unix.MS_NOEXEC|unix.MS_RDONLY, "subset=pid,hidepid=invisible")
@@ -153,7 +163,7 @@ func (o *order) makeRoot() error {
 }
 
 // devices makes the few that a script has.
-func (o *order) devices() error {
+func devices() error {
 	const dev = rootDir + "/dev"
 	if err := mount("dev", dev, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64k,nr_inodes=64"); err != nil {
 		return err
@@ -168,7 +178,7 @@ func (o *order) devices() error {
 			return err
 		}
 	}
-	if err := mount("shm", rootDir+frame.ShmDir, "tmpfs", closed|unix.MS_NOEXEC, fmt.Sprintf("mode=1777,nr_inodes=1024,size=%d", o.Shm)); err != nil {
+	if err := mount("shm", rootDir+frame.ShmDir, "tmpfs", closed|unix.MS_NOEXEC, "mode=1777,nr_inodes=1024,size=4k"); err != nil { // the order says how large it is
 		return err
 	}
 	return unix.Mount("", dev, "", unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NOEXEC, "")

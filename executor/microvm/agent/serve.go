@@ -18,7 +18,9 @@ import (
 
 // An agent serves one order.
 type agent struct {
-	port *os.File
+	port    *os.File
+	rooted  bool     // the script's root is there
+	process *process // the script's, from before it is known; nil: none was started
 
 	mu sync.Mutex // one frame at a time goes out
 }
@@ -33,16 +35,16 @@ func (a *agent) say(t frame.Type, b []byte) error {
 func (a *agent) serve() error {
 	o, err := a.await()
 	if err == nil {
-		err = a.take(o)
+		err = at(frame.Take, a.take(o))
 	}
 	if err != nil {
-		return at(frame.Take, err)
+		return err
 	}
 	skill, err := o.closure()
 	if err != nil {
 		return at(frame.Digest, err)
 	}
-	ground, err := o.lay(skill)
+	ground, err := a.lay(o, skill)
 	if err != nil {
 		return at(frame.Lay, err)
 	}
@@ -72,22 +74,29 @@ func (a *agent) await() (*order, error) {
 		}
 		t, b, err := frame.Told(a.port)
 		if err != nil {
-			return nil, err
+			return nil, at(frame.Take, err)
 		}
 		switch t {
 		case frame.Order:
 			o := &order{}
-			return o, json.Unmarshal(b, &o.Orders)
+			return o, at(frame.Take, json.Unmarshal(b, &o.Orders))
 		case frame.Wake:
-			now, seed, err := frame.ParseWake(b)
-			if err == nil {
+			var now int64
+			var seed []byte
+			if now, seed, err = frame.ParseWake(b); err == nil {
 				err = refresh(now, seed)
 			}
-			if err != nil {
-				return nil, err
+			err = at(frame.Take, err)
+		case frame.Prepare:
+			var r frame.Ready
+			if err = at(frame.Take, json.Unmarshal(b, &r)); err == nil {
+				err = a.prepare(r)
 			}
 		default:
-			return nil, fmt.Errorf("the host began with %q", byte(t))
+			err = at(frame.Take, fmt.Errorf("the host began with %q", byte(t)))
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 func source(t *testing.T) string {
 	t.Helper()
 	h := sha256.New()
-	for _, pattern := range []string{"../agent/*.go", "../internal/frame/*.go", "../../../bundle/*.go"} {
+	for _, pattern := range []string{"../agent/*.go", "../agent/wait.[jp]*", "../internal/frame/*.go", "../../../bundle/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v, %d files", pattern, err, len(files))

@@ -12,9 +12,9 @@ type Type byte
 
 // What an agent says, in this order.
 const (
-	Hello   Type = 'H' // [Greeting]; once more for each Wake
+	Hello   Type = 'H' // [Greeting]; once more for each Wake and each Prepare
 	Started Type = 'S' // nothing: the interpreter has begun
-	Failed  Type = 'F' // a Failure, in place of Started
+	Failed  Type = 'F' // a Failure, in place of Started, or of Hello behind a Prepare
 	Stdout  Type = '1' // some of that stream, a byte at least
 	Stderr  Type = '2'
 	Ended   Type = 'E' // an End; no process of the script is left
@@ -26,14 +26,15 @@ const (
 
 // What a host says.
 const (
-	Wake  Type = 'w' // what [WakeBytes] writes, before an Order, to a machine that was restored
-	Order Type = 'o' // an [Orders] in JSON, once
-	Data  Type = 'd' // what an order says that follows, in as many frames as it takes
-	Fetch Type = 'f' // a file of the listing: its number (4 bytes) and how many bytes of it at most (8 bytes)
+	Wake    Type = 'w' // what [WakeBytes] writes, before an Order, to a machine that was restored
+	Prepare Type = 'p' // a [Ready] in JSON, before an Order
+	Order   Type = 'o' // an [Orders] in JSON, once
+	Data    Type = 'd' // what an order says that follows, in as many frames as it takes
+	Fetch   Type = 'f' // a file of the listing: its number (4 bytes) and how many bytes of it at most (8 bytes)
 )
 
 // Greeting is what an agent of this version says first.
-const Greeting = "tracon-microvm/2"
+const Greeting = "tracon-microvm/3"
 
 // Bounds of a frame, in bytes.
 const (

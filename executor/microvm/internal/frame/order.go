@@ -1,7 +1,38 @@
 package frame
 
-// Orders is all that an agent is told, once: which files to lay out, and what to
-// start. Behind it come, as Data, the bytes of: the seed, standard input, the
+// An Interpreter is what is started, whichever script it is to run, and with what. An
+// agent trusts it.
+type Interpreter struct {
+	Kind      string   `json:"kind"`    // which it is: of the kinds that are named here, or none of them
+	Command   []string `json:"command"` // its absolute path, and its options
+	Env       []string `json:"env"`
+	Filter    []byte   `json:"filter"` // of system calls, as the kernel reads it
+	Rlimits   []Rlimit `json:"rlimits"`
+	Memory    int64    `json:"memory"`    // bytes
+	Processes int      `json:"processes"` // and threads
+	Input     bool     `json:"input"`     // there is standard input; else it is at its end
+}
+
+// Kinds of interpreters that an agent can start before it knows their script. Python and
+// Node wait for it; the others end at once, and are in memory.
+const (
+	Python = "python"
+	Node   = "node"
+	Bash   = "bash"
+	Sh     = "sh"
+	Perl   = "perl"
+	Ruby   = "ruby"
+)
+
+// A Ready is what an agent may be told before an order: which interpreter it will be. It
+// answers with Hello.
+type Ready struct {
+	Interpreter
+	Wait bool `json:"wait"` // the interpreter waits for its script; else it is gone when the agent answers, and in memory
+}
+
+// Orders is all that an agent is told of a run, once: which files to lay out, and what
+// to start. Behind it come, as Data, the bytes of: the seed, standard input, the
 // declaration, the skill's files, the inputs. An agent trusts it. The seed is SeedBytes.
 type Orders struct {
 	Seed        int    `json:"seed"` // bytes of it
@@ -12,16 +43,13 @@ type Orders struct {
 	Skill       []File `json:"skill"`
 	Inputs      []File `json:"inputs"`
 
-	Argv      []string `json:"argv"` // the first is the interpreter's absolute path
-	Env       []string `json:"env"`
-	Filter    []byte   `json:"filter"` // of system calls, as the kernel reads it
-	Rlimits   []Rlimit `json:"rlimits"`
-	Memory    int64    `json:"memory"`    // bytes
-	Processes int      `json:"processes"` // and threads
-	Space     int64    `json:"space"`     // bytes that may be written
-	Shm       int64    `json:"shm"`       // beyond it, below /dev/shm
-	Inodes    int      `json:"inodes"`    // files and folders, those laid out too
-	Flood     int64    `json:"flood"`     // bytes of each stream that are worth sending
+	Interpreter
+	Script []string `json:"script"` // what comes behind the interpreter and its options
+	Plain  bool     `json:"plain"`  // that is a file's absolute path, and the script's words
+	Space  int64    `json:"space"`  // bytes that may be written
+	Shm    int64    `json:"shm"`    // beyond it, below /dev/shm
+	Inodes int      `json:"inodes"` // files and folders, those laid out too
+	Flood  int64    `json:"flood"`  // bytes of each stream that are worth sending
 }
 
 // A File is one to lay out.
