@@ -155,7 +155,7 @@ func TestExpect(t *testing.T) {
 	expected := func(o frame.Orders) size {
 		t.Helper()
 		s := size{memory: sizeStep}
-		if err := s.expect(o, fixed); err != nil {
+		if err := s.expect(o, time.Minute, fixed); err != nil {
 			t.Fatal(err)
 		}
 		return s

@@ -145,19 +145,19 @@ func (e *Executor) stage(req executor.Request) (o frame.Orders, s size, err erro
 	// The agent has the files as they come, as a closure, and laid out.
 	s.memory = (machineMemory + req.Memory() + 3*bytes + 2*int64(o.Stdin) + sizeStep - 1) &^ (sizeStep - 1)
 	s.tenant, s.accelerate, s.runtime = req.Tenant(), e.accelerate, in.Image
-	return o, s, s.expect(o, interpreter.Environment(of, frame.HomeDir, frame.TmpDir, nil))
+	return o, s, s.expect(o, e.config.BootTime/2, interpreter.Environment(of, frame.HomeDir, frame.TmpDir, nil))
 }
 
 // expect says which interpreter a machine of that size has ready: what all such runs have
-// alike, where it is saved, and what this one has where it is made ahead. Variables of a
-// policy's are not given to a machine before its run.
-func (s *size) expect(o frame.Orders, env []string) error {
+// alike, where it is saved, and what this one has where it is made ahead. The interpreter
+// may take so long. Variables of a policy's are not given to a machine before its run.
+func (s *size) expect(o frame.Orders, most time.Duration, env []string) error {
 	memory := o.Interpreter
 	memory.Env, memory.Rlimits, memory.Memory, memory.Processes, memory.Input = env, nil, s.memory/2, readyProcesses, false
-	text, err := json.Marshal(frame.Ready{Interpreter: memory})
+	text, err := json.Marshal(frame.Ready{Interpreter: memory, Most: int64(most)})
 	s.loaded = string(text)
 	if err == nil && o.Plain && slices.Equal(env, o.Env) && (o.Kind == frame.Python || o.Kind == frame.Node) {
-		text, err = json.Marshal(frame.Ready{Interpreter: o.Interpreter, Wait: true})
+		text, err = json.Marshal(frame.Ready{Interpreter: o.Interpreter, Most: int64(most), Wait: true})
 		s.waits = string(text)
 	}
 	return err

@@ -38,27 +38,39 @@ const (
 	inputFile = inputDir + "/stdin"
 )
 
-// spawn starts the process, in a cgroup of its own.
-func spawn() (p *process, err error) {
+// newGroup makes the script's cgroup.
+func newGroup() (*os.File, error) {
 	if err := os.WriteFile(cgroupDir+"/cgroup.subtree_control", []byte("+memory +pids"), 0); err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(runGroup, 0o755); err != nil {
 		return nil, err
 	}
-	group, err := os.OpenFile(runGroup, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	return os.OpenFile(runGroup, os.O_RDONLY|unix.O_DIRECTORY, 0)
+}
+
+// openInput opens what will be standard input, where there is any.
+func openInput() (*os.File, error) {
+	f, err := os.Open(inputFile)
+	if !os.IsNotExist(err) {
+		return f, err
+	}
+	if err := mount("input", inputDir, "tmpfs", closed|unix.MS_NOEXEC, "mode=0700"); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(inputFile, nil, 0o444); err != nil {
+		return nil, err
+	}
+	return os.Open(inputFile)
+}
+
+// spawn starts the process, in a cgroup of its own.
+func spawn() (p *process, err error) {
+	group, err := newGroup()
 	if err != nil {
 		return nil, err
 	}
 	defer group.Close()
-	if _, err := os.Stat(inputFile); err != nil {
-		if err := mount("input", inputDir, "tmpfs", closed|unix.MS_NOEXEC, "mode=0700"); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(inputFile, nil, 0o444); err != nil {
-			return nil, err
-		}
-	}
 	p = &process{}
 	var fds []uintptr
 	var theirs []*os.File
@@ -97,7 +109,7 @@ func spawn() (p *process, err error) {
 		*way.ours = w
 		give(r, nil)
 	}
-	give(os.Open(inputFile))
+	give(openInput())
 	if err != nil {
 		return nil, err
 	}
@@ -135,25 +147,22 @@ func (p *process) become(s frame.Interpreter, waits bool, more ...string) error 
 	return at(frame.Wall, os.WriteFile(runGroup+"/pids.max", []byte(strconv.Itoa(s.Processes)), 0))
 }
 
-// waitTime is how long an interpreter may take until it waits for its script, or has
-// ended where it waits for none.
-const waitTime = time.Minute
-
 // ready has the process become the interpreter, and returns when that waits for its
 // script; false: it does not, and has ended or must be.
-func (p *process) ready(s frame.Interpreter) bool {
-	k, known := kinds[s.Kind]
-	if !known || p.become(s, k.waits, k.more...) != nil {
+func (p *process) ready(r frame.Ready) bool {
+	k, known := kinds[r.Kind]
+	if !known || p.become(r.Interpreter, k.waits, k.more...) != nil {
 		return false
 	}
+	most := time.Duration(r.Most)
 	if !k.waits {
-		end := time.AfterFunc(waitTime, func() { _ = os.WriteFile(runGroup+"/cgroup.kill", []byte("1"), 0) })
+		end := time.AfterFunc(most, func() { _ = os.WriteFile(runGroup+"/cgroup.kill", []byte("1"), 0) })
 		defer end.Stop()
 		await(p.pid)
 		return false
 	}
-	_ = p.said.SetReadDeadline(time.Now().Add(waitTime))
-	p.start, p.waits = s, p.hears('w')
+	_ = p.said.SetReadDeadline(time.Now().Add(most))
+	p.start, p.waits = r.Interpreter, p.hears('w')
 	return p.waits
 }
 
@@ -183,7 +192,7 @@ func (a *agent) prepare(r frame.Ready) error {
 	}
 	err := a.fit(func(p *process) bool { return !p.waits })
 	if err == nil {
-		err = a.fit(func(p *process) bool { return p.ready(r.Interpreter) && r.Wait })
+		err = a.fit(func(p *process) bool { return p.ready(r) && r.Wait })
 	}
 	return at(frame.Wall, err)
 }

@@ -28,7 +28,8 @@ const (
 // answers with Hello.
 type Ready struct {
 	Interpreter
-	Wait bool `json:"wait"` // the interpreter waits for its script; else it is gone when the agent answers, and in memory
+	Most int64 `json:"most"` // nanoseconds until the agent answers without it
+	Wait bool  `json:"wait"` // the interpreter waits for its script; else it is gone when the agent answers, and in memory
 }
 
 // Orders is all that an agent is told of a run, once: which files to lay out, and what
