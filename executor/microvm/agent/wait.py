@@ -2,7 +2,7 @@
 # a script and its words, and becomes that script. It imports nothing that Python has not
 # imported by itself. Where Python would read the script in another way, or anything is
 # not as expected, it ends without a word, and the agent starts the script as ever.
-def wait(exec=exec, kind=type, Exception=Exception, SystemExit=SystemExit):
+def wait(exec=exec, kind=type, BaseException=BaseException, SystemExit=SystemExit, KeyboardInterrupt=KeyboardInterrupt):
     import os, sys
 
     names = globals()
@@ -33,7 +33,9 @@ def wait(exec=exec, kind=type, Exception=Exception, SystemExit=SystemExit):
         os._exit(1)
     try:
         exec(compile(source, script, "exec", dont_inherit=True), names)
-    except Exception as e:
+    except SystemExit:
+        raise
+    except BaseException as e:
         # As Python itself does it, without what stands here.
         skip = e.__traceback__.tb_next
         e.__traceback__ = skip
@@ -41,7 +43,10 @@ def wait(exec=exec, kind=type, Exception=Exception, SystemExit=SystemExit):
         if sys.version_info >= (3, 12):
             sys.last_exc = e
         sys.excepthook(kind(e), e, skip)
-        raise SystemExit(1)
+        if kind(e) is not KeyboardInterrupt:
+            raise SystemExit(1)
+        sys.excepthook = lambda *told: None  # it was told; Python ends by its signal
+        raise
 
 
 wait()

@@ -93,7 +93,8 @@ const began = Date.now();
 setTimeout(() => {
   console.log(Date.now() - began >= 99);
   const { Worker } = require('worker_threads');
-  new Worker('console.log("a worker", process.argv.slice(2))', { eval: true, argv: ['x'] }).on('exit', () => {
+  const seen = 'console.log("a worker", process.argv.slice(2), process.execArgv, process._preload_modules, Object.keys(require.cache), require.main);';
+  new Worker(seen + 'new (require("worker_threads").Worker)(process.env.seen, { eval: true });', { eval: true, argv: ['x'], env: { seen } }).on('exit', () => {
     require('child_process').fork(path.join(__dirname, 'module.mjs'), ['forked']).on('exit', () => { throw new Error('at last'); });
   });
 }, 100);
@@ -105,6 +106,8 @@ setTimeout(() => {
 		"hook.py":            "import sys\nsys.excepthook = lambda *a: print('mine', a[0], a[2].tb_lineno)\n1/0\n",
 		"last.py":            "import atexit, sys\natexit.register(lambda: print(sys.last_type, sys.last_traceback.tb_lineno))\n1/0\n",
 		"exits.py":           "import sys\nprint('out')\nsys.exit('a reason')\n",
+		"stops.py":           "class Stop(BaseException): pass\nraise Stop('x')\n",
+		"interrupted.py":     "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(1000): pass\n",
 		"code.py":            "import os, atexit\natexit.register(print, 'at the end')\nraise SystemExit(7)\n",
 		"syntax.py":          "x = 1\ny = = 2\n",
 		"indent.py":          "if 1:\nx = 1\n",
