@@ -4,8 +4,11 @@ package microvm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tracon-go/tracon/executor"
 )
 
 // SetBootTime changes how long a machine may take until its agent is heard.
@@ -52,4 +55,28 @@ func Served(e *Executor) int {
 	e.ahead.mu.Lock()
 	defer e.ahead.mu.Unlock()
 	return e.ahead.served
+}
+
+// Waiting returns the executor as it is for a call that was expected: the machine of each
+// run was made ahead, and the interpreter waits in it.
+func Waiting(e *Executor) executor.Executor { return expecting{e} }
+
+type expecting struct{ *Executor }
+
+func (e expecting) Execute(ctx context.Context, req executor.Request) (executor.Result, error) {
+	_, s, err := e.stage(req)
+	if err != nil {
+		return executor.Result{}, err
+	}
+	v, err := e.readied(ctx, s)
+	if err == nil && v == nil {
+		err = errors.New("no machine can be made ahead")
+	}
+	if err != nil {
+		return executor.Result{}, err
+	}
+	e.ahead.mu.Lock()
+	e.ahead.waiting = append(e.ahead.waiting, waiting{v, s, time.Now()})
+	e.ahead.mu.Unlock()
+	return e.Executor.Execute(ctx, req)
 }
