@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tracon-go/tracon/internal/execfile"
+	"github.com/tracon-go/tracon/internal/hostcase"
 )
 
 // nobodies are as many other users, who may do nothing in particular. Each run as
@@ -101,33 +102,9 @@ func copyFile(from, to string) error {
 // returns the files by which a process enters them.
 func delegate(t *testing.T, user int) []string {
 	t.Helper()
-	cgroup, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var files []string
-	for line := range strings.Lines(string(cgroup)) {
-		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		for _, controller := range []string{"memory", "pids", "cpu"} {
-			if f[1] != controller {
-				continue
-			}
-			dir := filepath.Join("/sys/fs/cgroup", controller, f[2], fmt.Sprintf("tracon-test-%d-%d", os.Getpid(), user))
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := os.Remove(dir); err != nil {
-					t.Error(err)
-				}
-			})
-			for _, name := range []string{"", "tasks", "cgroup.procs"} {
-				if err := os.Chown(filepath.Join(dir, name), user, user); err != nil {
-					t.Fatal(err)
-				}
-			}
-			files = append(files, filepath.Join(dir, "cgroup.procs"))
-		}
+	for _, dir := range hostcase.Delegate(t, user) {
+		files = append(files, filepath.Join(dir, "cgroup.procs"))
 	}
 	if len(files) == 0 {
 		if os.Getenv("TRACON_REQUIRE") == "all" {
