@@ -125,6 +125,46 @@ func start(mon monitor, m machine, group box.Group, id int) (*child, error) {
 		return nil, err
 	}
 	defer unix.Close(rules)
+	sys, err := attributes(m, id)
+	if err != nil {
+		return nil, err
+	}
+	return behind(mon, m, group, sys, rules)
+}
+
+// attributes says as whom the monitor runs, and in which namespaces.
+func attributes(m machine, id int) (*syscall.SysProcAttr, error) {
+	sys := &syscall.SysProcAttr{
+		Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id), Groups: []uint32{}},
+	}
+	for _, flag := range namespaces {
+		sys.Cloneflags |= flag
+	}
+	if m.accelerate {
+		var st unix.Stat_t
+		if err := unix.Stat(kvmPath, &st); err != nil {
+			return nil, &os.PathError{Op: "stat", Path: kvmPath, Err: err}
+		}
+		sys.Credential.Groups = groupsFor(st)
+	}
+	return sys, nil
+}
+
+// nobodysGroup is what the kernel shows for a group that this user namespace does not have.
+const nobodysGroup = 65534
+
+// groupsFor returns the group that may read and write the device; none where everybody
+// may, where that group is root's, and where it is none that can be given away here.
+func groupsFor(device unix.Stat_t) []uint32 {
+	const everybody = 0o006
+	if device.Mode&everybody == everybody || device.Gid == 0 || device.Gid == nobodysGroup {
+		return nil
+	}
+	return []uint32{device.Gid}
+}
+
+// behind starts the monitor behind these walls.
+func behind(mon monitor, m machine, group box.Group, sys *syscall.SysProcAttr, rules int) (*child, error) {
 	null, err := os.Open(nullDev)
 	if err != nil {
 		return nil, err
@@ -135,22 +175,7 @@ func start(mon monitor, m machine, group box.Group, id int) (*child, error) {
 		return nil, err
 	}
 	defer say.Close()
-	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: append([]*os.File{null, say, say}, m.files()...), Sys: &syscall.SysProcAttr{
-		Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id), Groups: []uint32{}},
-	}}
-	for _, flag := range namespaces {
-		attr.Sys.Cloneflags |= flag
-	}
-	if m.accelerate { // the device is a group's
-		var st unix.Stat_t
-		if err := unix.Stat(kvmPath, &st); err != nil {
-			said.Close()
-			return nil, &os.PathError{Op: "stat", Path: kvmPath, Err: err}
-		}
-		if st.Gid != 0 {
-			attr.Sys.Credential.Groups = []uint32{st.Gid}
-		}
-	}
+	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: append([]*os.File{null, say, say}, m.files()...), Sys: sys}
 	// What this process inherited, or a C library opened, is nobody else's.
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		said.Close()
@@ -167,7 +192,7 @@ func start(mon monitor, m machine, group box.Group, id int) (*child, error) {
 	return c, nil
 }
 
-// keep is start on a thread of its own.
+// keep is behind on a thread of its own.
 func (c *child) keep(mon monitor, m machine, attr *os.ProcAttr, group box.Group, rules int, began chan<- error) {
 	runtime.LockOSThread()              // and never unlocked: the thread ends with its goroutine
 	if unix.Gettid() == unix.Getpid() { // the first thread never ends, and must not be restricted

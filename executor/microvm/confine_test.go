@@ -10,8 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/tracon-go/tracon/bundle"
 	"github.com/tracon-go/tracon/executor/internal/box"
@@ -46,11 +49,78 @@ func asRoot(t testing.TB) bool {
 
 // B2, X03, F01: a monitor that a script has taken over reads nothing but programs and
 // its machine's files, writes nothing, has no rights and no other user's identity, and is
-// gone when its machine is killed.
+// gone when its machine is killed. Where a wall is missing, what it keeps out gets through.
 func TestTakenOver(t *testing.T) {
 	if !asRoot(t) {
 		return
 	}
+	whole := []string{
+		"may run-programs", "may read-its-kernel", "not write-its-kernel", "may open-memory", "not write-memory", "not cut-memory", "not grow-memory", "not read-file", "not read-private", "not write-file", "not make-file", "not read-config", "not list-root",
+		"not list-processes", "not read-host", "not signal-host", "not read-kvm", "not become-root", "is itself alone",
+	}
+	landlock := []string{"may read-file", "may make-file", "may read-config", "may list-root", "may list-processes"}
+	user := []string{"may become-root", "is another"}
+	for _, c := range []struct {
+		name           string
+		landlock, user bool     // is missing
+		may            []string // what is said otherwise
+	}{
+		{"no wall", false, false, nil},
+		{"Landlock", true, false, landlock},
+		{"the user", false, true, user},
+		{"Landlock and the user", true, true, slices.Concat(landlock, user, []string{"may read-private", "may write-file", "may write-its-kernel"})},
+	} {
+		t.Run(c.name+" is missing", func(t *testing.T) {
+			said := takenOver(t, func(sys *syscall.SysProcAttr, rules *int) {
+				if c.landlock {
+					*rules = everything(t)
+				}
+				if c.user {
+					sys.Credential = nil
+				}
+			})
+			for _, line := range whole {
+				if c.landlock && line == "not read-kvm" {
+					continue // then the device's mode says who may
+				}
+				for _, other := range c.may {
+					if line[strings.Index(line, " "):] == other[strings.Index(other, " "):] || strings.HasPrefix(line, "is ") && strings.HasPrefix(other, "is ") {
+						line = other
+					}
+				}
+				if !strings.Contains("\n"+said, "\n"+line+"\n") {
+					t.Errorf("B2: it did not say %q; it said:\n%s", line, said)
+				}
+			}
+		})
+	}
+}
+
+// everything is a set of rules by which everything is allowed.
+func everything(t *testing.T) int {
+	t.Helper()
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: 1<<15 - 1}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), 8, 0)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	t.Cleanup(func() { unix.Close(int(fd)) })
+	top, err := os.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: attr.Handled_access_fs, Parent_fd: int32(top.Fd())}
+	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, fd, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	return int(fd)
+}
+
+// takenOver returns what a monitor says that tries what it may, behind the walls but what
+// missing takes away.
+func takenOver(t *testing.T, missing func(sys *syscall.SysProcAttr, rules *int)) string {
+	t.Helper()
 	ids, err := box.FindIdentities()
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +135,7 @@ func TestTakenOver(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	canary, kernel := filepath.Join(dir, "canary"), filepath.Join(dir, "kernel")
-	if err := errors.Join(os.Chmod(dir, 0o777), os.WriteFile(canary, []byte("secret"), 0o644), os.WriteFile(kernel, []byte("k"), 0o444)); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o777), os.WriteFile(canary, []byte("secret"), 0o644), os.WriteFile(canary+".private", []byte("secret"), 0o600), os.WriteFile(kernel, []byte("k"), 0o444)); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.Open(kernel)
@@ -79,7 +149,7 @@ func TestTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ram.Close()
-	c, err := start(shell{fmt.Sprintf(`
+	mon, m := shell{fmt.Sprintf(`
 may() { if (eval "$2") >/dev/null 2>&1; then echo "may $1"; else echo "not $1"; fi; }
 may run-programs /usr/bin/true
 may read-its-kernel ': </proc/self/fd/3'
@@ -89,6 +159,7 @@ may write-memory 'echo x 1<>/proc/self/fd/4'
 may cut-memory ': >/proc/self/fd/4'
 may grow-memory 'truncate -s 8192 /proc/self/fd/4'
 may read-file ': <%[1]s'
+may read-private ': <%[1]s.private'
 may write-file ': >>%[1]s'
 may make-file ': >%[2]s/made'
 may read-config ': </etc/passwd'
@@ -98,17 +169,37 @@ may read-host 'cat /proc/$PPID/environ'
 may signal-host 'kill -0 %[3]d'
 may read-kvm ': </dev/kvm'
 may become-root 'setpriv --reuid=0 true'
-echo "user $(id -u) groups $(id -G)"
+if [ "$(id -u) $(id -G)" = "%[4]d %[4]d" ]; then echo "is itself alone"; else echo "is another"; fi
+echo said
 exec sleep 600
-`, canary, dir, os.Getpid())}, machine{kernel: f, ram: ram}, box.Group{}, id)
+`, canary, dir, os.Getpid(), id)}, machine{kernel: f, ram: ram}
+	rules, err := landlock(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"may run-programs", "may read-its-kernel", "not write-its-kernel", "may open-memory", "not write-memory", "not cut-memory", "not grow-memory", "not read-file", "not write-file", "not make-file", "not read-config", "not list-root",
-		"not list-processes", "not read-host", "not signal-host", "not read-kvm", "not become-root", fmt.Sprintf("user %d groups %d", id, id),
+	defer unix.Close(rules)
+	sys, err := attributes(m, id)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for !strings.Contains(c.said.String(), "groups") { // it says so at last
+	missing(sys, &rules)
+	c, err := behind(mon, m, box.Group{}, sys, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := c.heard(t, "said")
+	c.kill()
+	return said
+}
+
+// heard returns what the monitor says until it has said the word.
+func (c *child) heard(t *testing.T, word string) string {
+	t.Helper()
+	for {
+		said := strings.ReplaceAll(strings.Trim(c.said.String(), `"`), `\n`, "\n")
+		if strings.HasSuffix(said, "\n"+word+"\n") || said == word+"\n" {
+			return said
+		}
 		select {
 		case <-c.ended:
 			t.Fatalf("it ended; it said %s", c.said)
@@ -118,12 +209,25 @@ exec sleep 600
 			pause()
 		}
 	}
-	c.kill()
-	said := strings.ReplaceAll(strings.Trim(c.said.String(), `"`), `\n`, "\n")
-	for _, line := range want {
-		if !strings.Contains("\n"+said, "\n"+line+"\n") {
-			t.Errorf("B2: it did not say %q; it said:\n%s", line, said)
-		}
+}
+
+// B2: a monitor gets the group of the processor's device where that helps, and no other.
+func TestGroupsFor(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		mode, gid uint32
+		want      []uint32
+	}{
+		{"a group's", 0o660, 104, []uint32{104}},
+		{"everybody's", 0o666, 104, nil},
+		{"root's", 0o600, 0, nil},
+		{"of a group that this user namespace has not", 0o660, nobodysGroup, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := groupsFor(unix.Stat_t{Mode: unix.S_IFCHR | c.mode, Gid: c.gid}); !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

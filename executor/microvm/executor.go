@@ -97,7 +97,7 @@ func New(c Config) (e *Executor, err error) {
 		}
 	}()
 	if os.Geteuid() != 0 {
-		return e, fmt.Errorf("%w: the host is not root, and cannot give each machine a user of its own; run it as root, or take the executor sandbox, which needs no rights", ErrWall)
+		return e, fmt.Errorf("%w: the host is not root, and cannot give each machine a user of its own; run it as root, be it of a user namespace with subordinate identities (unshare --mount --map-root-user --map-auto tracon …, with /etc/subuid and /etc/subgid), or take the executor sandbox, which needs no rights", ErrWall)
 	}
 	q, err := openQEMU(c.Monitor)
 	if err != nil {

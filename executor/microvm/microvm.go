@@ -50,8 +50,10 @@
 //
 // Where the processor cannot run the machine (KVM), the monitor interprets it: more than
 // ten times slower, and the wall between the script and the monitor is the monitor's own
-// code and not the processor's. The posture says which it is. The host must be root, and
-// have an x86-64 processor. Machines of one saved machine have what the kernel chose at
+// code and not the processor's. The posture says which it is. The host must have an
+// x86-64 processor, and be root, or root of a user namespace that has identities to give
+// away, as an ordinary user with subordinate ones can have it: the monitor of each machine
+// needs one that owns nothing. Machines of one saved machine have what the kernel chose at
 // its boot alike, such as where it lies in memory, and share the pages that none changed;
 // where that matters, see Config.Snapshots.
 package microvm

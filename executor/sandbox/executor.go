@@ -81,7 +81,7 @@ func open(c Config, change func(*setup)) (e *Executor, err error) {
 	}
 	change(e.setup)
 	if e.ids, err = box.FindIdentities(); err != nil {
-		return e, fmt.Errorf("%w: %s: %w", ErrWall, stageIdentity, err)
+		return e, fmt.Errorf("%w: %s: %w; or run the host as an ordinary user", ErrWall, stageIdentity, err)
 	}
 	if e.init, err = box.Sealed("init", unix.MFD_EXEC, func(f *os.File) error { _, err := f.Write(initProgram); return err }); err != nil {
 		return e, fmt.Errorf("%w: %w", ErrWall, &StepError{"keeping a program in memory", err, "allow it (sysctl vm.memfd_noexec=1 or less)"})

@@ -29,7 +29,7 @@ var ErrNoIdentity = errors.New("box: too many runs at once for the identities th
 var identityRanges = [][2]int{{0x7000_0000, 0x1000_0000 - 1}, {60578, 606}}
 
 // ErrNoRange: this is root in a user namespace that has no identities to give away.
-var ErrNoRange = fmt.Errorf("this is root in a user namespace that has no identities to give away: map the users and groups %d to %d into it, or run the host as an ordinary user", identityRanges[1][0], identityRanges[1][0]+identityRanges[1][1]-1)
+var ErrNoRange = fmt.Errorf("this is root in a user namespace that has no identities to give away: map the users and groups %d to %d into it", identityRanges[1][0], identityRanges[1][0]+identityRanges[1][1]-1)
 
 // FindIdentities returns those that this host can give.
 func FindIdentities() (*Identities, error) {
