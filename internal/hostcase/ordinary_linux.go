@@ -42,7 +42,7 @@ func Delegate(t testing.TB, user int) []string {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := os.Remove(dir); err != nil {
+			if err := Eventually(func() error { return os.Remove(dir) }); err != nil { // who was killed may still be going
 				t.Error(err)
 			}
 		})
