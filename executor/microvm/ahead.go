@@ -24,8 +24,9 @@ const mostKinds = 256
 // ended. Where more runs are under way than there are processors none is made, and only one
 // is made at a time. It is safe for concurrent use.
 type ahead struct {
-	most   int   // machines that wait or are being made; zero: none
-	memory int64 // bytes that they may take together, if each takes all that it may
+	most   int           // machines that wait or are being made; zero: none
+	memory int64         // bytes that they may take together, if each takes all that it may
+	lasts  time.Duration // how long one waits: aheadTime
 	make   func(size) (*vm, error)
 	raze   func(*vm)
 	busy   func() bool
@@ -84,7 +85,7 @@ func (a *ahead) count() int {
 // expire lets go of what has waited for too long. The lock is held.
 func (a *ahead) expire() {
 	a.waiting = slices.DeleteFunc(a.waiting, func(w waiting) bool {
-		over := a.closed || time.Since(w.since) >= aheadTime
+		over := a.closed || time.Since(w.since) >= a.lasts
 		if over {
 			a.work.Go(func() { a.raze(w.v) }) // nobody waits for that
 		}
@@ -104,7 +105,7 @@ func (a *ahead) want(s size, began time.Time) {
 		a.asked = map[size]time.Time{}
 	}
 	a.asked[s] = time.Now()
-	if !known || began.Sub(last) >= aheadTime {
+	if !known || began.Sub(last) >= a.lasts {
 		return
 	}
 	all := slices.Clone(a.wanted)
@@ -146,7 +147,7 @@ func (a *ahead) fill() {
 		a.waiting = append(a.waiting, waiting{v, s, time.Now()})
 		a.expire()
 		if a.timer == nil && !a.closed {
-			a.timer = time.AfterFunc(aheadTime, a.tick)
+			a.timer = time.AfterFunc(a.lasts, a.tick)
 		}
 	}
 }
@@ -157,7 +158,7 @@ func (a *ahead) tick() {
 	defer a.mu.Unlock()
 	a.expire()
 	if a.timer = nil; len(a.waiting) > 0 && !a.closed {
-		a.timer = time.AfterFunc(aheadTime-time.Since(a.waiting[0].since), a.tick)
+		a.timer = time.AfterFunc(a.lasts-time.Since(a.waiting[0].since), a.tick)
 	}
 }
 

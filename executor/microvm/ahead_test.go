@@ -22,7 +22,7 @@ type maker struct {
 }
 
 func (m *maker) ahead(most int, memory int64) *ahead {
-	return &ahead{most: most, memory: memory, busy: m.busy.Load, raze: func(*vm) { m.ended.Add(1) }, make: func(size) (*vm, error) {
+	return &ahead{most: most, memory: memory, lasts: aheadTime, busy: m.busy.Load, raze: func(*vm) { m.ended.Add(1) }, make: func(size) (*vm, error) {
 		time.Sleep(m.takes)
 		if m.fails.Load() {
 			return nil, errors.New("no")

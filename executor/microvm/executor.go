@@ -87,7 +87,7 @@ func New(c Config) (e *Executor, err error) {
 	e = opened
 	e.restoreTime = c.BootTime / 4
 	e.ahead = ahead{
-		most: c.Ahead, memory: c.AheadBytes, raze: e.raze, busy: func() bool { return e.underWay.Count() > runtime.NumCPU() },
+		most: c.Ahead, memory: c.AheadBytes, lasts: aheadTime, raze: e.raze, busy: func() bool { return e.underWay.Count() > runtime.NumCPU() },
 		make: func(s size) (*vm, error) { return e.readied(e.underWay.Closing(), s) },
 	}
 	defer func() {

@@ -21,6 +21,9 @@ func SetRestoreTime(e *Executor, d time.Duration) (was time.Duration) {
 	return was
 }
 
+// KeepAhead has machines wait for their calls for so long. It comes before the first call.
+func KeepAhead(e *Executor, d time.Duration) { e.ahead.lasts = d }
+
 // AwaitAhead returns when a machine waits for its call. It fails where none does and none
 // is to be made: no call is expected, or a machine could not be made.
 func AwaitAhead(ctx context.Context, e *Executor) error {

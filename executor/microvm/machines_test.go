@@ -93,7 +93,8 @@ func interpreters(t testing.TB) map[string]gate.Interpreter {
 }
 
 // open returns an executor in a runtime folder of its own. It makes no machine ahead where
-// c does not say how many: what waits for a call is no leftover of one.
+// c does not say how many: what waits for a call is no leftover of one. Such machines wait
+// for as long as a slow host takes.
 func open(t testing.TB, c microvm.Config) (*microvm.Executor, string) {
 	t.Helper()
 	interpreters(t)
@@ -105,6 +106,7 @@ func open(t testing.TB, c microvm.Config) (*microvm.Executor, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	microvm.KeepAhead(e, time.Hour)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
