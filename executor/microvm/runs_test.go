@@ -21,6 +21,13 @@ func script(ext, text string) executortest.Order {
 	return executortest.Order{Files: []bundle.File{{Path: "main." + ext, Data: []byte(text)}}, Script: "main." + ext, Mode: gate.None, Policy: gate.Policy{Timeout: 30 * time.Minute}}
 }
 
+// hungry is a script that takes memory for ever.
+func hungry() executortest.Order {
+	o := script("py", "held = []\nwhile True:\n    held.append(bytearray(b'x' * (1 << 20)))\n")
+	o.Policy.Memory = 64 << 20
+	return o
+}
+
 // R2, B3, B5: Python and sh run in machines, with files in and out; what a script in one
 // sees is the machine's: its own kernel, chance of its own, no network, no rights. One that
 // takes too much memory is stopped before it reads its own programs again and again.
@@ -80,9 +87,7 @@ exec 3<>/dev/tcp/127.0.0.1/1
 	if out := string(walls.Stdout); !strings.HasPrefix(out, "0::/\nCap") || strings.Count(out, "0000000000000000") != 5 || !strings.HasSuffix(out, "NoNewPrivs:\t1\nSeccomp:\t2\nclosed\n") {
 		t.Errorf("within a machine: %q, %q", out, walls.Stderr)
 	}
-	hunger := script("py", "held = []\nwhile True:\n    held.append(bytearray(b'x' * (1 << 20)))\n")
-	hunger.Policy.Memory = 64 << 20
-	if res := run(hunger); res.Ending != executor.OutOfMemory() {
+	if res := run(hungry()); res.Ending != executor.OutOfMemory() {
 		t.Errorf("case 31: a script that takes memory for ever ended with %v", res.Ending)
 	}
 }
@@ -130,12 +135,20 @@ func TestStopped(t *testing.T) {
 }
 
 // A machine that does not come up is killed and counted, and others are tried; nobody has
-// been told of the script then.
+// been told of the script then. Case 31: in one that came up a script is the first who reads
+// its interpreter, which counts as its memory; that is not read again and again where there
+// is no more.
 func TestHangsAtBoot(t *testing.T) {
 	e, runtime := open(t, microvm.Config{Snapshots: -1})
 	w := executortest.NewWorld(interpreters(t))
-	req, err := w.Admit(t.Context(), script("sh", "echo never\n"))
+	req, err := w.Admit(t.Context(), hungry())
 	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := e.Execute(t.Context(), req); err != nil || res.Ending != executor.OutOfMemory() {
+		t.Errorf("case 31: a script that takes memory for ever ended with %v, %v", res.Ending, err)
+	}
+	if req, err = w.Admit(t.Context(), script("sh", "echo never\n")); err != nil {
 		t.Fatal(err)
 	}
 	microvm.SetBootTime(e, time.Millisecond) // no machine is that fast
