@@ -20,13 +20,7 @@ import (
 // without them, or without cgroups, nothing runs and it is said what to do. ./check
 // microvm builds this test, and says where the package of a kernel is.
 func TestMicrovmWithoutRoot(t *testing.T) {
-	cgroups := hostcase.Delegate(t, hostcase.Ordinary)
-	if len(cgroups) == 0 {
-		if os.Getenv("TRACON_REQUIRE") == "all" {
-			t.Fatal("there are no controllers of version 1 to delegate")
-		}
-		t.Skip("there are no controllers of version 1 to delegate")
-	}
+	cgroups := hostcase.NeedDelegate(t, hostcase.Ordinary)
 	root := filepath.Dir(hostcase.OwnDir(t)) // the scripts' folders are for everybody there
 	scripts(t, testscript.Params{Files: []string{"testdata/microvm/ordinary.txtar"}, WorkdirRoot: root}, func(env *testscript.Env) error {
 		env.Setenv("KERNEL", filepath.Join(env.WorkDir, "kernel.deb"))

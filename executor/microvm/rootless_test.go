@@ -15,13 +15,7 @@ import (
 // with every wall, and nothing left. What differs is who may stop a monitor; all else in
 // ./check long.
 func TestRunsWithoutRoot(t *testing.T) {
-	cgroups := hostcase.Delegate(t, hostcase.Ordinary)
-	if len(cgroups) == 0 {
-		if os.Getenv("TRACON_REQUIRE") == "all" {
-			t.Fatal("there are no controllers of version 1 to delegate")
-		}
-		t.Skip("there are no controllers of version 1 to delegate")
-	}
+	cgroups := hostcase.NeedDelegate(t, hostcase.Ordinary)
 	tests := "TestStopped"
 	if full {
 		tests += "|TestRuns|TestHostile|TestRestored|TestHangsAtBoot|TestWaiting|TestConformance"

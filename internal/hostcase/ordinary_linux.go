@@ -22,6 +22,21 @@ const Ordinary = 65534
 // beside its own.
 const subordinate = 200_001
 
+// NeedDelegate is [Delegate] for a test that needs what it returns: without any it is
+// skipped, and fails where nothing may be missing.
+func NeedDelegate(t testing.TB, user int) []string {
+	t.Helper()
+	made := Delegate(t, user)
+	if len(made) == 0 {
+		const why = "there are no controllers of version 1 to delegate"
+		if os.Getenv("TRACON_REQUIRE") == "all" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	return made
+}
+
 // Delegate makes a cgroup for the user in each hierarchy of version 1 by which runs are
 // limited, as systemd does, and returns their folders. There are none where only version
 // 2 is: that limits nothing below a cgroup with processes, as ours is.
